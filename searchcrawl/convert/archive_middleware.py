@@ -178,9 +178,8 @@ class ArchiveMiddleware:
             return _answer(request, _NOT_MODIFIED, headers)
         size = found.measure(path)
         if size is None:
-            raise build_visit_end(
-                request, claim, Code.CONVERSION_FAILED, error="it cannot be unpacked, or needs a password"
-            )
+            error = "it cannot be unpacked, or needs a password"
+            raise build_visit_end(request, claim, Code.CONVERSION_FAILED, error=error)
         if size > self._max_bytes:
             raise build_visit_end(request, claim, Code.TOO_LARGE, error=f"it has {size} bytes")
         body = await asyncio.to_thread(found.read, path)
@@ -205,7 +204,9 @@ class ArchiveMiddleware:
     async def _follow(self, url: str) -> SideAnswer:
         asked = url
         for _ in range(self._max_redirects + 1):
-            answer = await self._side.fetch(asked, self._policy, check=self._check, inside=asked == url)
+            # robots.txt may forbid it: that is raised as well.
+            check = None if self._robots is None else self._robots.check
+            answer = await self._side.fetch(asked, self._policy, check=check, inside=asked == url)
             verdict = redirects.decide(
                 answer.status,
                 answer.headers.getlist(b"Location"),
@@ -220,11 +221,6 @@ class ArchiveMiddleware:
             # It moved for good to itself, with parameters that are no part of its identity.
             asked = verdict.url
         raise SideRequestFailed(f"more than {self._max_redirects} redirects", code=Code.REDIRECT_LOOP)
-
-    async def _check(self, url: str) -> None:
-        """Raises SideRequestFailed for a URL that robots.txt forbids."""
-        if self._robots is not None:
-            await self._robots.check(url)
 
 
 def _build_failed(archive: str, request: Request, claim: Claim, error: SideRequestFailed | BrokenCoding) -> VisitEnded:

@@ -17,7 +17,6 @@ from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.context import ConversionContext
-from searchcrawl.html.fields import FoundTexts
 from searchcrawl.html.file_name import build_title
 from searchcrawl.html.metas import read_robots_directives
 from searchcrawl.html.page_text import MAX_CHARACTERS, collapse_lines, collapse_value
@@ -101,7 +100,9 @@ def build_page(
     server names none. Raises ConversionFailed (904) beyond
     MAX_CHARACTERS.
     """
-    text = _read_text(text)
+    if len(text) > MAX_CHARACTERS:
+        raise ConversionFailed(f"a text of over {MAX_CHARACTERS} characters", code=Code.CONVERSION_LIMIT)
+    text, tag = collapse_lines(text), language.replace("_", "-").lower()
     title, author, subject = collapse_value(title), collapse_value(author), collapse_value(subject)
     named = {**(values or {}), "title": title, "author": author, "subject": subject}
     name_title = build_title(context.headers, context.url) if text and not title else ""
@@ -115,31 +116,15 @@ def build_page(
         author=author,
         subject=subject,
         description=collapse_value(description),
-        language=_read_language(language),
+        language=tag if _LANGUAGE_TAG.fullmatch(tag) else "",
         charset=charset,
         modified=str(convert_value(collapse_value(named.get("modified", "")), "date") or ""),
         links=tuple(links),
         malformed=tuple(malformed),
-        found=_select(named, context.attribute_origins),
+        found=tuple(
+            (origin, (value,))
+            for name, written in named.items()
+            if (origin := f"meta:{name}") in context.attribute_origins and (value := collapse_value(written))
+        ),
         **robots._asdict(),
     )
-
-
-def _read_text(text: str) -> str:
-    if len(text) > MAX_CHARACTERS:
-        raise ConversionFailed(f"a text of over {MAX_CHARACTERS} characters", code=Code.CONVERSION_LIMIT)
-    return collapse_lines(text)
-
-
-def _select(named: Mapping[str, str], origins: frozenset[str]) -> FoundTexts:
-    """The values that a source maps to attributes, by their origin."""
-    return tuple(
-        (origin, (value,))
-        for name, text in named.items()
-        if (origin := f"meta:{name}") in origins and (value := collapse_value(text))
-    )
-
-
-def _read_language(text: str) -> str:
-    tag = text.replace("_", "-").lower()
-    return tag if _LANGUAGE_TAG.fullmatch(tag) else ""

@@ -351,14 +351,10 @@ def _find_charset(body: bytes, headers: Headers) -> str:
     if declared is None or (body.isascii() and b"\x1b" not in body):
         return ""
     named = prescan(body)
-    if named is not None:
-        return "" if named == declared else declared
-    return "" if declared == "utf-8" and _is_utf8(body) else declared
-
-
-def _is_utf8(body: bytes) -> bool:
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    if named is None and declared == "utf-8":
+        try:
+            body.decode()
+        except UnicodeDecodeError:
+            return declared
+        return ""
+    return "" if named == declared else declared

@@ -143,7 +143,7 @@ def _join_parts(parameters: Mapping[str, str]) -> str:
 
 def find_file_name(headers: Headers, url: str) -> str:
     """The name that Content-Disposition gives a file, or the last segment of ``url``; empty where neither does."""
-    return find_sent_name(headers) or _read_last_segment(url)
+    return find_sent_name(headers) or collapse(unquote(parse(url).path.rpartition("/")[2], errors="replace"))
 
 
 def build_title(headers: Headers, url: str) -> str:
@@ -158,10 +158,6 @@ def find_sent_name(headers: Headers) -> str:
             sent = parse_disposition(_decode(value)).file_name
             return collapse(_FOLDER_END.split(sent)[-1]) if sent else ""
     return ""
-
-
-def _read_last_segment(url: str) -> str:
-    return collapse(unquote(parse(url).path.rpartition("/")[2], errors="replace"))
 
 
 def _decode(value: bytes) -> str:

@@ -281,7 +281,8 @@ class _FieldsReader(NamedTuple):
             description=collapse_value(fields.get("description", "")),
             author=collapse_value(fields.get("author") or fields.get("dc.creator", "")),
             subject=collapse_value(fields.get("subject") or fields.get("dc.subject", "")),
-            language=read_page_language(parser) or normalise_language(_find_declared_language(fields)),
+            language=read_page_language(parser)
+            or normalise_language(next((fields[name] for name in _LANGUAGE_METAS if name in fields), "")),
             charset=self.charset,
             canonical=canonical,
             feeds=feeds,
@@ -324,11 +325,6 @@ def _read_metas(
             else:
                 later = target
     return metas, refresh, later
-
-
-def _find_declared_language(fields: Mapping[str, str]) -> str:
-    """The language that meta elements name; ``fields`` are their contents by lower-case name."""
-    return next((fields[name] for name in _LANGUAGE_METAS if name in fields), "")
 
 
 def _read_texts(

@@ -196,8 +196,12 @@ class GuardedResolver(AbstractResolver):
         found: Sequence[str] = self._guard.addresses_for(host) or await self._lookups.find(host)
         allowed = [address for address in found if self._guard.may_connect(host, address)]
         if not allowed:
-            raise build_refusal(self._guard, found[0])
-        return [_build_result(host, address, port) for address in allowed]
+            raise AddressForbidden(self._guard.explain(found[0]))
+        families = [socket.AF_INET6 if ":" in address else socket.AF_INET for address in allowed]
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
+            for address, family in zip(allowed, families, strict=True)
+        ]
 
     async def close(self) -> None:
         """Does nothing: others use the lookups as well."""
@@ -229,19 +233,9 @@ class GuardedConnector(aiohttp.TCPConnector):
                 idle.close()
 
 
-def build_refusal(guard: AddressGuard, address: str) -> AddressForbidden:
-    """Builds the error for an address that was refused."""
-    return AddressForbidden(guard.explain(address))
-
-
 def _open_socket(guard: AddressGuard, address: aiohttp.AddrInfoType) -> socket.socket:
     """Makes the socket of each connection; raises AddressForbidden for an address that may not be reached."""
     family, kind, protocol, _, peer = address
     if not guard.may_connect(None, str(peer[0])):
-        raise build_refusal(guard, str(peer[0]))
+        raise AddressForbidden(guard.explain(str(peer[0])))
     return socket.socket(family, kind, protocol)
-
-
-def _build_result(host: str, address: str, port: int) -> ResolveResult:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    return ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)

@@ -119,8 +119,8 @@ class GuardedHandler(BaseDownloadHandler):
         self._proxy_authorization = route.authorization if route is not None else None
         self._tls: dict[TlsFiles, ssl.SSLContext] = {}
         self._concurrency = crawler.settings.getint("CONCURRENT_REQUESTS")
-        self._session: aiohttp.ClientSession | None = None
-        self._public_session: aiohttp.ClientSession | None = None
+        #: by whether they reach public addresses only
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -179,34 +179,28 @@ class GuardedHandler(BaseDownloadHandler):
 
     async def close(self) -> None:
         """Closes all connections."""
-        for session in (self._session, self._public_session):
-            if session is not None:
-                await session.close()
-                # One turn of the loop, so that the transports are closed before it is.
-                await asyncio.sleep(0)
+        for session in self._sessions.values():
+            await session.close()
+            # One turn of the loop, so that the transports are closed before it is.
+            await asyncio.sleep(0)
         await self._lookups.close()
 
     def _choose_session(self, public_only: bool) -> aiohttp.ClientSession:
         """The session for a request; those that may reach public addresses only have connections of their own."""
-        if public_only:
-            if self._public_session is None:
-                self._public_session = self._open(self._public_guard)
-            return self._public_session
-        if self._session is None:
-            self._session = self._open(self._guard)
-        return self._session
-
-    def _open(self, guard: AddressGuard) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=GuardedConnector(guard, self._lookups, limit=self._concurrency),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            trust_env=False,
-            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
-            max_line_size=MAX_HEADER_LINE_BYTES,
-            max_field_size=MAX_HEADER_LINE_BYTES,
-            max_headers=MAX_HEADERS,
-        )
+        known = self._sessions.get(public_only)
+        if known is None:
+            guard = self._public_guard if public_only else self._guard
+            known = self._sessions[public_only] = aiohttp.ClientSession(
+                connector=GuardedConnector(guard, self._lookups, limit=self._concurrency),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                trust_env=False,
+                skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+                max_line_size=MAX_HEADER_LINE_BYTES,
+                max_field_size=MAX_HEADER_LINE_BYTES,
+                max_headers=MAX_HEADERS,
+            )
+        return known
 
     def _choose_tls_context(self, url: str, *, anonymous: bool) -> ssl.SSLContext:
         """The context for an https URL; only the origins that get our headers see our certificate."""
@@ -353,8 +347,10 @@ def _raise_scrapy_error(error: Exception, url: str, seconds: float) -> NoReturn:
     text = str(error) or type(error).__name__
     if isinstance(error, TimeoutError):
         raise DownloadTimeoutError(f"no whole answer within {seconds:g} s") from error
-    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
-        raise _build_tls_error(error) from error
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        raise CertificateRefused(str(error.certificate_error)) from error
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        raise DownloadFailedError(f"TLS: {error.os_error}") from error
     if isinstance(error, aiohttp.ClientProxyConnectionError):
         raise _build_connect_error(error, to="the proxy: ") from error
     if isinstance(error, aiohttp.ClientConnectorError):
@@ -368,12 +364,6 @@ def _raise_scrapy_error(error: Exception, url: str, seconds: float) -> NoReturn:
     if isinstance(error, aiohttp.InvalidURL | ValueError):
         raise UnsupportedURLSchemeError(f"cannot be requested: {url[:200]!r}: {text}") from error
     raise DownloadFailedError(text) from error
-
-
-def _build_tls_error(error: aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError) -> Exception:
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return CertificateRefused(str(error.certificate_error))
-    return DownloadFailedError(f"TLS: {error.os_error}")
 
 
 def _build_connect_error(error: aiohttp.ClientConnectorError, *, to: str = "") -> Exception:

@@ -205,7 +205,14 @@ class SideRequests:
                     response = await self._send(request, policy)
                     target = self._find_target(response, url, first_url, policy)
                     if target is None:
-                        return _build_answer(response, redirected=url != first_url)
+                        return SideAnswer(
+                            url=response.url,
+                            status=response.status,
+                            headers=response.headers,
+                            body=response.body,
+                            redirected=url != first_url,
+                            lost_login=LOST_LOGIN in response.flags,
+                        )
                     form = None if form is None else _form_after(response.status, form, url, target)
                     headers, sent, url, inside = None, None, target, False
         except HostBlocked as error:
@@ -290,17 +297,6 @@ def _build_request(
 def _build_sent(request: Request, sent: BrowserPayload) -> Request:
     more = {ANONYMOUS: sent.anonymous, COUNT_BYTES: sent.count_bytes}
     return request.replace(method=sent.method, body=sent.body, meta={**request.meta, **more})
-
-
-def _build_answer(response: Response, *, redirected: bool) -> SideAnswer:
-    return SideAnswer(
-        url=response.url,
-        status=response.status,
-        headers=response.headers,
-        body=response.body,
-        redirected=redirected,
-        lost_login=LOST_LOGIN in response.flags,
-    )
 
 
 def _read_target(response: Response, url: str, policy: SidePolicy) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http.client import responses
 from typing import Final, NamedTuple
 
@@ -63,33 +64,27 @@ class NetworkFailure(NamedTuple):
     transient: bool
 
 
-def _take_from_table(code: Code) -> NetworkFailure:
-    return NetworkFailure(code, code.facts.retried)
-
-
 #: Subclasses come before their base classes.
-_FAILURES: tuple[tuple[type[Exception], NetworkFailure], ...] = (
-    # Another try would find the same address.
-    (ForbiddenAddress, NetworkFailure(Code.ADDRESS_NOT_FOUND, False)),
-    (CertificateRefused, _take_from_table(Code.CERTIFICATE)),
-    (BrokenHeader, _take_from_table(Code.HEADER_ERROR)),
-    (CannotResolveHostError, _take_from_table(Code.ADDRESS_NOT_FOUND)),
-    (DownloadTimeoutError, _take_from_table(Code.TIMEOUT)),
-    (DownloadConnectionRefusedError, _take_from_table(Code.CONNECTION_REFUSED)),
-    (ResponseDataLossError, _take_from_table(Code.READ_ERROR)),
-    (DownloadCancelledError, _take_from_table(Code.TOO_LARGE)),
-    (UnsupportedURLSchemeError, _take_from_table(Code.MALFORMED_URL)),
-    (DownloadFailedError, _take_from_table(Code.IO_ERROR)),
-    (OSError, _take_from_table(Code.IO_ERROR)),
-)
+_CODES: Final[Mapping[type[Exception], Code]] = {
+    CertificateRefused: Code.CERTIFICATE,
+    BrokenHeader: Code.HEADER_ERROR,
+    CannotResolveHostError: Code.ADDRESS_NOT_FOUND,
+    DownloadTimeoutError: Code.TIMEOUT,
+    DownloadConnectionRefusedError: Code.CONNECTION_REFUSED,
+    ResponseDataLossError: Code.READ_ERROR,
+    DownloadCancelledError: Code.TOO_LARGE,
+    UnsupportedURLSchemeError: Code.MALFORMED_URL,
+    DownloadFailedError: Code.IO_ERROR,
+    OSError: Code.IO_ERROR,
+}
 
 
 def find_failure(exception: Exception) -> NetworkFailure | None:
     """The code of an exception of the handler; None if it is no failure of the network."""
-    for kind, failure in _FAILURES:
-        if isinstance(exception, kind):
-            return failure
-    return None
+    code = next((code for kind, code in _CODES.items() if isinstance(exception, kind)), None)
+    # Another try would find the same address that is forbidden.
+    retried = code is not None and code.facts.retried and not isinstance(exception, ForbiddenAddress)
+    return None if code is None else NetworkFailure(code, retried)
 
 
 def join_lines(text: object) -> str:

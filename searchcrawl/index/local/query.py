@@ -237,9 +237,8 @@ class QueryBuilder:
         return find_required(schema.normalise(text), language)
 
     def _any_term(self, path: str, terms: Sequence[str]) -> tantivy.Query:
-        if len(terms) == 1:
-            return self._term(path, terms[0])
-        return tantivy.Query.boolean_query([(Occur.Should, self._term(path, term)) for term in terms])
+        each = [(Occur.Should, self._term(path, term)) for term in terms]
+        return each[0][1] if len(each) == 1 else tantivy.Query.boolean_query(each)
 
     def _phrase(self, path: str, tokens: Sequence[tuple[int, str]]) -> tantivy.Query:
         if len(tokens) == 1:

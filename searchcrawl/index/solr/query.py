@@ -252,16 +252,12 @@ def _filter(name: str, value: str) -> str:
     if name in DATES or kind == "date":
         wanted = _iso_moment(value)
     elif kind == "number":
-        wanted = _parse_number(value)
+        number = parse_number(value)
+        wanted = None if number is None else repr(number)
     elif name in NUMBERS:
         wanted = value if _INTEGER.fullmatch(value) else None
     field = find_value_field(name)
     return _NOTHING if wanted is None else f"{{!term f={field}}}{wanted}"
-
-
-def _parse_number(text: str) -> str | None:
-    number = parse_number(text)
-    return None if number is None else repr(number)
 
 
 def _iso_moment(text: str) -> str | None:
