@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -12,7 +15,8 @@ from scrapy import Request
 from searchcrawl import clock
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.codes import Code
-from searchcrawl.http.boundary_middleware import BoundaryMiddleware
+from searchcrawl.http import boundary_middleware
+from searchcrawl.http.boundary_middleware import BoundaryMiddleware, ForgottenWatch
 from searchcrawl.http.headers_middleware import ConditionalMiddleware
 from searchcrawl.http.redirect_middleware import RedirectMiddleware
 from searchcrawl.http.side_requests import ASKED_FOR, SideRequestFailed
@@ -26,6 +30,10 @@ from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.forgotten import Forgotten
 from searchcrawl.rules.redirects import TargetRules
 from searchcrawl.rules.rewriting import Identity, Rewriting
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.forgotten_list import add_lines
+from searchcrawl.sources.loading import load_project, load_source
+from tests.fetch_crawl import NotingRateLimiter
 from tests.fetch_requests import TRAIL, URL, answer, claim, end_of, robots_request, visit
 
 INSIDE = Boundary(include_hosts=["site.test"], exclude_urls=["*/private/*"], depth=2)
@@ -33,12 +41,14 @@ TARGETS = TargetRules(INSIDE, starts=["http://site.test:8000/"])
 NOTHING_NEW: Any = SimpleNamespace(look=lambda: None)
 BOUNDARY = BoundaryMiddleware(INSIDE, NOTHING_NEW, TrapWatch(1, trap_after=0, max_urls_per_pattern=0), TARGETS, WEB)
 CONDITIONAL = ConditionalMiddleware()
-REDIRECT = RedirectMiddleware(
-    boundary=Boundary(include_hosts=["site.test"]),
-    max_redirects=3,
-    rewriting=Rewriting(),
-    rate_limiter=RateLimiter(),
-)
+
+
+def build_redirect(rate_limiter: RateLimiter) -> RedirectMiddleware:
+    boundary = Boundary(include_hosts=["site.test"])
+    return RedirectMiddleware(boundary=boundary, max_redirects=3, rewriting=Rewriting(), rate_limiter=rate_limiter)
+
+
+REDIRECT = build_redirect(RateLimiter())
 
 
 # Boundary
@@ -265,21 +275,13 @@ def test_redirect_when_answer_is_of_robots_then_is_left_alone() -> None:
     assert REDIRECT.process_response(robots_request(), response) is response
 
 
-class NotingLimiter(RateLimiter):
-    def __init__(self) -> None:
-        self.waited: list[str] = []
-
-    async def wait_until_allowed(self, host: str) -> None:
-        self.waited.append(host)
-
-
 @pytest.mark.parametrize(
     ("left_s", "waited"),
     [(None, []), (1000, []), (-0.001, ["a.example:80"])],
     ids=["no delay is in force", "in time", "late"],
 )
 def test_request_when_its_turn_has_passed_then_waits_for_another(left_s: float | None, waited: list[str]) -> None:
-    limiter = NotingLimiter()
+    limiter = NotingRateLimiter()
     meta = {} if left_s is None else {TURN_ENDS: clock.monotonic() + left_s}
     request = Request("http://a.example/", meta=meta)
 
@@ -290,5 +292,97 @@ def test_request_when_its_turn_has_passed_then_waits_for_another(left_s: float |
 
     asyncio.run(process())
 
-    assert limiter.waited == waited
+    assert limiter.turns == waited
     assert TURN_ENDS not in request.meta
+
+
+# Retry-After of any answer leaves its host alone, in both forms, for a minute at most (X-R10, L5).
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+IN_20_SECONDS = format_datetime(NOW + timedelta(seconds=20), usegmt=True)
+
+
+@pytest.fixture(autouse=True)
+def _now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "now", lambda: NOW)
+
+
+def paused(request: Request, status: int, retry_after: str) -> dict[str, float]:
+    """The hosts that are paused after an answer, and for how many seconds."""
+    rate_limiter = NotingRateLimiter()
+    build_redirect(rate_limiter).process_response(
+        request, answer(request, status, Retry_After=retry_after, Location="/next")
+    )
+    return rate_limiter.delays
+
+
+@pytest.mark.parametrize("status", [200, 203, 302, 304, 404, 500])
+@pytest.mark.parametrize(
+    ("retry_after", "seconds"), [("7", 7.0), (IN_20_SECONDS, 20.0), ("3600", 60.0), ("99999999999999", 60.0)]
+)
+def test_r10_answer_when_it_names_a_pause_then_its_host_gets_it(status: int, retry_after: str, seconds: float) -> None:
+    assert paused(visit(), status, retry_after) == {"site.test:80": seconds}
+
+
+@pytest.mark.parametrize("status", [200, 302, 429, 503])
+def test_r10_answer_when_it_is_a_robots_file_then_the_host_is_left_alone_too(status: int) -> None:
+    assert paused(robots_request(), status, "5") == {"site.test:80": 5.0}
+
+
+@pytest.mark.parametrize("retry_after", ["0", "soon", "-5", format_datetime(NOW - timedelta(days=1), usegmt=True)])
+def test_r10_answer_when_it_names_no_pause_then_there_is_none(retry_after: str) -> None:
+    assert paused(visit(), 200, retry_after) == {}
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_r10_page_when_the_host_is_busy_then_the_end_of_its_visit_tells_how_long(status: int) -> None:
+    assert paused(visit(), status, "3600") == {}
+
+
+# What is forgotten
+
+FORGOTTEN = "http://a.test/page"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "searchcrawl.toml").write_text('contact = "a@acme.test"\n')
+    (tmp_path / "sources" / "a.toml").write_text(
+        '[start]\nurls = ["http://a.test/"]\n[scope]\ninclude_hosts = ["a.test"]\n'
+    )
+    return load_source(load_project(tmp_path), "a")
+
+
+def test_look_when_lines_come_and_go_then_the_boundary_follows(tmp_path: Path, source: Source) -> None:
+    boundary = Boundary(include_hosts=["a.test"])
+    watch = ForgottenWatch(tmp_path, source, boundary)
+    seen = []
+    for change in (lambda: None, lambda: add_lines(tmp_path, [FORGOTTEN]), (tmp_path / "forgotten.txt").unlink):
+        change()
+        watch.look()
+        seen.append(boundary.decide(FORGOTTEN).allowed)
+
+    assert seen == [True, False, True]
+
+
+def test_look_when_the_file_is_the_same_then_its_lines_are_not_compared_again(
+    tmp_path: Path, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = []
+
+    class Lines(tuple[str, ...]):
+        __slots__ = ()
+
+        def __ne__(self, other: object) -> bool:
+            compared.append(other)
+            return tuple(self) != other
+
+    lines = Lines([FORGOTTEN])
+    monkeypatch.setattr(boundary_middleware, "read_list", lambda root: lines)
+    boundary: Any = SimpleNamespace(replace_forgotten=lambda forgotten: None)
+    watch = ForgottenWatch(tmp_path, source, boundary)
+    for _ in range(3):
+        watch.look()
+
+    assert len(compared) == 1

@@ -1,4 +1,4 @@
-"""The wall of a crawl: what the browser of a source may go to, load, and when (C2, C5, L7)."""
+"""The walls: what the browser of a source may go to, load, and when; and in a login before and after something was typed (C2, C5, C10, L7, X-N7)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.render.browser_request import BrowserRequest, DecodedAnswer, FetchFailed, RequestRefused
 from searchcrawl.render.budget import PageBudget, SharedBudget
 from searchcrawl.render.crawl_wall import CrawlWall, PageRules
+from searchcrawl.render.login_wall import LoginWall
 from searchcrawl.robots.files import RobotsCopy
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import Boundary
@@ -346,3 +347,75 @@ def test_l13_script_when_another_asker_or_other_credentials_want_it_then_it_is_r
     )
 
     assert len(site.asked) == 3
+
+
+LOGIN = "https://site.test/login"
+SCRIPT = "https://cdn.test/known.js"
+
+
+def log_in(site: Site, *, allow_hosts: tuple[str, ...] = (), origins: tuple[str, ...] = ()) -> LoginWall:
+    here = wall(site=site, allow_hosts=allow_hosts)
+    return LoginWall(here, here.side_requests, origins=origins or ("http://site.test", "https://site.test"))
+
+
+def send(login: LoginWall, request: BrowserRequest) -> None:
+    asyncio.run(login.fetch(request, SharedBudget(1 << 20).open()))
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "before", "after"),
+    [
+        ("https://site.test/api", "data", True, True),
+        (SCRIPT, "script", True, True),
+        ("https://cdn.test/other.js", "script", True, False),
+        ("https://cdn.test/known.js?p=secret", "script", True, False),
+        ("https://below.site.test/x", "data", True, False),
+        ("https://below.site.test/x", "document", False, False),
+    ],
+)
+def test_c10_login_when_something_was_typed_then_no_other_host_is_asked_for_anything_new(
+    url: str, kind: str, before: bool, after: bool
+) -> None:
+    login = log_in(Site())
+    send(login, ask(SCRIPT, "script"))
+    first = login.check(ask(url, kind))
+    login.note_typing()
+
+    refusal = login.check(ask(url, kind))
+
+    assert (first is None, refusal is None) == (before, after)
+    assert after or "render.allow_hosts may name its host" in (refusal or "")
+
+
+def test_c10_login_when_a_known_script_is_loaded_after_typing_then_its_host_is_not_asked_again() -> None:
+    site = Site()
+    login = log_in(site)
+    send(login, ask(SCRIPT, "script"))
+    login.note_typing()
+
+    send(login, ask(SCRIPT, "script"))
+
+    assert [one.url for one in site.asked] == [SCRIPT]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("url", ["http://site.test/x", "http://sso.test/x"])
+def test_n7_login_when_a_page_came_over_https_then_nothing_is_sent_over_http(url: str, method: str) -> None:
+    login = log_in(Site(), allow_hosts=("sso.test",))
+    before = login.check(ask(url, "document", method))
+    send(login, ask(LOGIN, "document"))
+
+    refusal = login.check(ask(url, "document", method))
+
+    assert (before, refusal) == (None, "http after https")
+    assert login.is_https
+
+
+def test_l7_login_when_another_host_is_asked_then_at_a_public_address_only() -> None:
+    site = Site()
+    login = log_in(site, allow_hosts=("sso.test", "=cdn.test"), origins=("https://site.test",))
+    for url in (LOGIN, "https://sso.test:8443/x"):
+        send(login, ask(url, "document"))
+    send(log_in(site), ask(SCRIPT, "script"))
+
+    assert [one.meta[PUBLIC_ONLY] for one in site.asked] == [False, False, True]
