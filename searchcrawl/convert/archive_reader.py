@@ -312,21 +312,14 @@ def _list_zip(body: bytes) -> Iterator[ArchiveMember]:
     with _open_zip(body) as archive:
         members = archive.infolist()
         for info, name in zip(members, read_names(members), strict=True):
-            if info.is_dir() or _is_link(info):
+            # The content of a link is the path that it leads to, as in a tar archive.
+            is_link = info.create_system == _UNIX and stat.S_ISLNK(info.external_attr >> _MODE_SHIFT)
+            if info.is_dir() or is_link:
                 continue
             is_open = not info.flag_bits & _ENCRYPTED
             opener = partial(archive.open, info) if is_open else None
-            modified = _write_date(partial(_read_seconds, info))
+            modified = _write_date(partial(calendar.timegm, (*info.date_time, 0, 0, 0)))
             yield _build_member(name, info.file_size, opener, modified)
-
-
-def _is_link(info: zipfile.ZipInfo) -> bool:
-    """Whether a member is a link, as in a tar archive: its content is the path that it leads to."""
-    return info.create_system == _UNIX and stat.S_ISLNK(info.external_attr >> _MODE_SHIFT)
-
-
-def _read_seconds(info: zipfile.ZipInfo) -> float:
-    return calendar.timegm((*info.date_time, 0, 0, 0))
 
 
 def _open_zip(body: bytes) -> zipfile.ZipFile:

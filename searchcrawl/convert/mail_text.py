@@ -182,7 +182,8 @@ class _Mail:
         parts = list(self._split(part, b"--" + boundary.encode("utf-8", "surrogateescape")))
         self.pieces.append(self._view[part.mark : parts[0].mark if parts else part.end])
         if part.kind == _ALTERNATIVE:
-            without_html |= any(self._is_plain_text(each) for each in parts)
+            plain = (each for each in parts if each.kind == _PLAIN)
+            without_html |= any(self._body[each.content : each.end].strip() for each in plain)
         for each in parts:
             if not (without_html and each.kind == _HTML):
                 self.take(each, depth + 1, without_html=without_html)
@@ -205,9 +206,6 @@ class _Mail:
             at = self._body.find(line, at + len(line), part.end)
         if begun is not None:
             yield self.read_part(*begun, part.end, default_kind=kind)
-
-    def _is_plain_text(self, part: _Part) -> bool:
-        return part.kind == _PLAIN and bool(self._body[part.content : part.end].strip())
 
     def _read_text(self, part: _Part) -> str | None:
         """The text of a part; None for one that the library reads as well."""

@@ -82,15 +82,11 @@ def _read_pages(document: Any) -> Iterator[str]:
         yield text
 
 
-def _recognise(body: bytes) -> bool:
-    return b"%PDF-" in body[:_RECOGNISED_BYTES]
-
-
 PDF: Final = Converter(
     name="pdf",
     mime_types=("application/pdf", "application/x-pdf"),
     convert=convert_pdf,
     choose_place=run_in_process,
-    recognise=_recognise,
+    recognise=lambda body: b"%PDF-" in body[:_RECOGNISED_BYTES],
     max_memory_bytes=MAX_FILE_MEMORY_BYTES,
 )

@@ -76,7 +76,7 @@ class _Reader:
         return self.root in _FEEDS
 
     def start(self, qualified: str, attributes: Mapping[str, str]) -> None:
-        name = _local(qualified)
+        name = qualified.rpartition(":")[2].lower()
         self._end_piece(self._names[-1] if self._names else "")
         if not self._names:
             self.root = name
@@ -170,10 +170,6 @@ def _feed(parser: Any, document: bytes) -> None:
             raise ConversionFailed("XML: a tag or comment is too long", code=Code.CONVERSION_LIMIT)
     if not document:
         parser.Parse(b"", True)
-
-
-def _local(qualified: str) -> str:
-    return qualified.rpartition(":")[2].lower()
 
 
 def _strip_markup(text: str) -> str:

@@ -238,19 +238,12 @@ def _detect(body: bytes) -> str | None:
     detected = chardet.detect(
         sample, encoding_era=eras, exclude_encodings=_NEVER_GUESSED, prefer_superset=True, compat_names=False
     )
-    name = detected["encoding"]
-    encoding = _find_detected(name.lower()) if name else None
+    name = (detected["encoding"] or "").lower()
+    encoding = _DETECTED.get(name) or find_encoding(name) or find_encoding(name.replace("iso8859", "iso-8859"))
+    if encoding not in _OTHER_SCRIPTS:
+        return encoding
     # chardet takes Italian for Cyrillic, because its few accents are at the ends of words of ASCII letters.
-    return None if encoding in _OTHER_SCRIPTS and _is_latin(sample) else encoding
-
-
-def _find_detected(name: str) -> str | None:
-    return _DETECTED.get(name) or find_encoding(name) or find_encoding(name.replace("iso8859", "iso-8859"))
-
-
-def _is_latin(sample: bytes) -> bool:
-    """Whether most bytes that are not ASCII are beside ASCII letters, as in words of Latin letters with accents."""
-    return len(_HIGH_IN_LATIN.findall(sample)) * 2 > len(_HIGH_RUN.findall(sample))
+    return None if len(_HIGH_IN_LATIN.findall(sample)) * 2 > len(_HIGH_RUN.findall(sample)) else encoding
 
 
 def prescan(body: bytes) -> str | None:

@@ -262,14 +262,12 @@ def read_relations(nodes: Iterable[LexborNode], resolver: Resolver) -> tuple[str
         names = rel.split()
         if "canonical" in names:
             found.add(resolver.resolve(href.strip()))
-        elif "alternate" in names and "nofollow" not in names and _is_feed(attributes.get("type")):
-            feeds[resolver.resolve(href.strip())] = None
+        elif "alternate" in names and "nofollow" not in names:
+            kind = (attributes.get("type") or "").partition(";")[0].strip().lower()
+            if kind in _FEED_TYPES:
+                feeds[resolver.resolve(href.strip())] = None
     found.discard(None)
     return found.pop() if len(found) == 1 else None, tuple(filter(None, feeds))[:_MAX_FEEDS]
-
-
-def _is_feed(kind: str | None) -> bool:
-    return kind is not None and kind.partition(";")[0].strip().lower() in _FEED_TYPES
 
 
 def _is_in_head(node: LexborNode) -> bool:

@@ -7,7 +7,7 @@ which region is decided over the text, once (``main_text``).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
@@ -312,7 +312,9 @@ def drops_any(chosen: Chosen) -> bool:
 def mark_chosen(parser: LexborHTMLParser, chosen: Chosen, *, with_switches: bool) -> None:
     """Puts marks around what was chosen, and where the page switches its indexing off and on."""
     for nodes, marks in chosen.marked:
-        _surround(nodes, marks)
+        # An element that several selectors find comes several times.
+        for node in {node.mem_id: node for node in nodes if node.tag not in {"html", "body", "head"}}.values():
+            surround(node, marks)
     if with_switches and parser.root is not None:
         _mark_switches(parser.root)
 
@@ -322,12 +324,6 @@ def surround(node: LexborNode, marks: Marks) -> None:
     before, after = _RAW[marks]
     _insert_before(node, before)
     _insert_after(node, after)
-
-
-def _surround(nodes: Iterable[LexborNode], marks: Marks) -> None:
-    # An element that several selectors find comes several times.
-    for node in {node.mem_id: node for node in nodes if node.tag not in {"html", "body", "head"}}.values():
-        surround(node, marks)
 
 
 def _is_hidden(attributes: Mapping[str, str | None]) -> bool:

@@ -52,7 +52,12 @@ def parse_codings(values: list[bytes]) -> list[str]:
     """
     items = b",".join(values).decode("latin-1").lower().split(",")
     names = (item.partition(";")[0].strip() for item in items)
-    return [name for name in names if not _is_nothing(name)]
+    # None, a charset, or a media type.
+    return [
+        name
+        for name in names
+        if name not in _NOTHING and "/" not in name and find_encoding(name.removeprefix("charset=")) is None
+    ]
 
 
 def decode_body(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
@@ -98,11 +103,6 @@ def decode_in_pieces(body: bytes, coding: str) -> Iterator[bytes]:
     if decode is None:
         raise BrokenCoding(f"unknown content coding {coding[:40]!r}", cut=False)
     return decode(body)
-
-
-def _is_nothing(name: str) -> bool:
-    """Whether a name says nothing of compression: none, a charset, or a media type."""
-    return name in _NOTHING or "/" in name or find_encoding(name.removeprefix("charset=")) is not None
 
 
 def _check_layers(codings: list[str]) -> None:

@@ -306,7 +306,8 @@ def _tokens(text: str, attributes: Mapping[str, str]) -> Iterator[_Signed | None
             continue
         token = _read_term(match, attributes)
         if token is not None:
-            found += _count_terms(token.clause)
+            clause = token.clause
+            found += 2 if isinstance(clause, Term) and clause.prefix and not clause.text.isalnum() else 1
             token, left = _cut_words(token, left)
             yield from (token,) if token is not None else ()
 
@@ -320,10 +321,6 @@ def _cut_words(token: _Signed, most: int) -> tuple[_Signed | None, int]:
         return token, most - len(starts)
     cut = replace(token.clause, text=token.clause.text[: starts[most]].rstrip(), prefix=False)
     return None if token.excluded else replace(token, clause=cut), 0
-
-
-def _count_terms(clause: Clause) -> int:
-    return 2 if isinstance(clause, Term) and clause.prefix and not clause.text.isalnum() else 1
 
 
 def _read_term(match: re.Match[str], attributes: Mapping[str, str]) -> _Signed | None:

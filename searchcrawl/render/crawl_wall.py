@@ -250,7 +250,9 @@ class PageRules:
         url = urls.resolve(request.url)
         cookies = self._choose_cookies(request, url)
         headers = [*choose_headers(request), *([("cookie", cookies)] if cookies else [])]
-        is_credited = self._has_credentials(request)
+        is_credited = not self._is_guest and self._wall.credentials.belong_to(
+            request, self.url, has_other_frames=self._has_other_frames
+        )
         key = build_key(urls.origin_of(self.url), url, headers, has_credentials=is_credited)
         is_kept = request.method == "GET"
         answer = self._wall.cache.find(key, request.kind) if is_kept else None
@@ -265,11 +267,6 @@ class PageRules:
         if urls.origin_of(url) != urls.origin_of(self.url) and (request.is_navigation or _may_be_frame(answer)):
             self._has_other_frames = True
         return answer
-
-    def _has_credentials(self, request: BrowserRequest) -> bool:
-        return not self._is_guest and self._wall.credentials.belong_to(
-            request, self.url, has_other_frames=self._has_other_frames
-        )
 
     async def _request(
         self,

@@ -127,7 +127,8 @@ class RenderMiddleware:
         if response.status not in PAGES:
             return response
         if not isinstance(response, HtmlResponse):
-            return _leave_route(request) if of_route else response
+            # A file has no routes: its own URL is where it belongs.
+            return _redirect(request, urls.without_route(request.url), _MOVED_FOR_GOOD) if of_route else response
         if of_route:
             return self._render(request, response, claim, _ROUTE)
         if not self._always and len(response.body) >= _THREAD_FROM_BYTES:
@@ -270,11 +271,6 @@ def _redirect(request: Request, url: str, status: int) -> Response:
     # Without a fragment of its own it would get the route of the page that it leaves.
     location = f"{url}#" if urls.has_route(request.url) else url
     return Response(request.url, status=status, headers={b"Location": location.encode()}, request=request)
-
-
-def _leave_route(request: Request) -> Response:
-    """A file has no routes: its own URL is where it belongs."""
-    return _redirect(request, urls.without_route(request.url), _MOVED_FOR_GOOD)
 
 
 def build_body(page: RenderedPage) -> bytes:
