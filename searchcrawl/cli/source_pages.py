@@ -34,7 +34,8 @@ from searchcrawl.operations.dry_run import DryRun
 from searchcrawl.queries.page import describe_page
 from searchcrawl.sources.loading import find_project, load_project, load_source
 from searchcrawl.sources.stored_modes import apply_umask
-from searchcrawl.spiders.page_spider import build_page_spider, visit_page
+from searchcrawl.spiders.page_spider import PageSpider, visit_page
+from searchcrawl.spiders.spider_loader import build_spider_class
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.opening import use_store
 from searchcrawl.store.urls import review_table, url_table
@@ -134,7 +135,7 @@ class _Pages:
         self.run = run
         self._process = process
         self._arrivals = _Arrivals()
-        spider = build_page_spider(run)
+        spider = build_spider_class(run.project, run.source, PageSpider)
         self.crawler: Crawler = process._create_crawler(spider)
         # The add-on reads the source of the spider, so this comes before the settings; Scrapy's shell does without.
         self.crawler.spider = self.crawler._create_spider(run=run, seen=self._arrivals, claim=None)

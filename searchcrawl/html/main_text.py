@@ -139,7 +139,6 @@ class _Words:
         self._marked = marked
         self._lengths = lengths
         self._own: dict[int, int] = {}
-        self._links: Sequence[int] | None = None
 
     @cached_property
     def _segments(self) -> Sequence[str]:
@@ -150,12 +149,10 @@ class _Words:
         """How many links there are."""
         return self._marked.count(regions.LINK_BEGIN)
 
-    @property
+    @cached_property
     def links(self) -> Sequence[int]:
         """How many links begin in each segment."""
-        if self._links is None:
-            self._links = [segment.count(regions.LINK_BEGIN) for segment in self._segments]
-        return self._links
+        return [segment.count(regions.LINK_BEGIN) for segment in self._segments]
 
     def count_own(self, number: int) -> int:
         """How many characters of a segment are in no link."""

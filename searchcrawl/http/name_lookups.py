@@ -69,16 +69,13 @@ class NameLookups:
 
     def __init__(self, shared: SharedNames | None = None, *, per_second: float = 0.0) -> None:
         self._shared = shared
+        #: whether a lookup may have to wait for its turn
+        self.is_limited = per_second > 0
         self._interval_seconds = 1 / per_second if per_second else 0.0
         self._next_turn = 0.0
         self._dns: ThreadedResolver | None = None
         self._known = NameCache(most_names=_MOST_NAMES)
         self._lookups: dict[str, asyncio.Task[DnsAnswer]] = {}
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether a lookup may have to wait for its turn."""
-        return self._interval_seconds > 0
 
     async def find(self, host: str) -> tuple[str, ...]:
         """The addresses of a host, one at least; raises OSError."""

@@ -55,30 +55,25 @@ _MAX_NAMED: Final = 50
 class SpiderProxy:
     """Listens on loopback for one browser, and has ``send`` answer what its pages ask for. For the event loop.
 
-    ``send`` may raise anything: the page gets a network error, and ``find_failure`` has the reason. ``count_refused`` is
+    It has the certificates of ``authority``. ``send`` may raise anything: the page gets a network error, and ``find_failure`` has the reason. ``count_refused`` is
     called for each request that the address guard refused.
     """
 
     def __init__(self, send: Sending, count_refused: Callable[[], None]) -> None:
         self._send = send
         self._count_refused = count_refused
-        self._authority = Authority()
+        self.authority = Authority()
         self._ports: dict[frozenset[int], tuple[PagePort, int]] = {}
         #: by identity of a URL: why there was no answer, or where it redirects to
         self._ends: OrderedDict[str, Exception | str] = OrderedDict()
         self._named: set[str] = set()
-
-    @property
-    def key_digest(self) -> str:
-        """What names the authority to Chromium whose certificates the proxy has."""
-        return self._authority.key_digest
 
     async def open(self, users: Collection[int]) -> int:
         """The port that it listens on for a browser of one of ``users``."""
         known = self._ports.get(frozenset(users))
         if known is None:
             note_refused = functools.partial(logger.debug, "the browser of a spider was refused a tunnel: %s")
-            port = PagePort(self._authority, self._answer, users=users, note_refused=note_refused)
+            port = PagePort(self.authority, self._answer, users=users, note_refused=note_refused)
             known = self._ports[frozenset(users)] = port, await port.open()
         return known[1]
 
@@ -325,7 +320,7 @@ class GuardedProvider(ChromiumProvider):
         return {
             **options,
             # The last argument of a name counts.
-            "args": [*options.get("args", ()), *list_flags(port, None, self._proxy.key_digest)],
+            "args": [*options.get("args", ()), *list_flags(port, None, self._proxy.authority.key_digest)],
             # The driver sends requests too (``page.request``), and knows no arguments.
             "proxy": {"server": f"http://127.0.0.1:{port}", "bypass": "<-loopback>"},
         }

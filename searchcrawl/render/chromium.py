@@ -80,6 +80,8 @@ class ChromiumFiles:
         """Raises BrowserUnavailable where there is no browser, or nobody to run it as."""
         found = program or find_program()
         self._user = _find_user() if os.geteuid() == 0 else None
+        #: as whom it runs
+        self.user_id = os.geteuid() if self._user is None else self._user.pw_uid
         if shutil.which("setpriv") is None:
             raise BrowserUnavailable("setpriv is not installed; on Debian: apt-get install util-linux")
         try:
@@ -87,31 +89,14 @@ class ChromiumFiles:
             self._private = PrivateFolder(_KIND)
         except OSError as error:
             raise _build_unwritten(error) from error
+        self.folder = self._private.path
+        #: the folder in it that the browser may write to, and what is executed in place of the browser
+        self.profile, self.script = self.folder / "profile", self.folder / "start"
         try:
             self._write(found)
         except OSError as error:
             self.remove()
             raise _build_unwritten(error) from error
-
-    @property
-    def folder(self) -> Path:
-        """Where its files are."""
-        return self._private.path
-
-    @property
-    def profile(self) -> Path:
-        """The folder in it that the browser may write to."""
-        return self.folder / "profile"
-
-    @property
-    def script(self) -> Path:
-        """What is executed in place of the browser."""
-        return self.folder / "start"
-
-    @property
-    def user_id(self) -> int:
-        """As whom it runs."""
-        return os.geteuid() if self._user is None else self._user.pw_uid
 
     def find_pid(self) -> int | None:
         """The process of the browser; None before it was started."""

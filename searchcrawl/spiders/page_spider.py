@@ -66,11 +66,6 @@ class PageSpider(SourceSpider):
         self.seen.append(Outcome(claim=self.claim, code=code, rule=rule, error=error))
 
 
-def build_page_spider(run: DryRun) -> type[PageSpider]:
-    """The class for a source, beside the spider of its type; raises ConfigurationError."""
-    return build_spider_class(run.project, run.source, PageSpider)
-
-
 def visit_page(process: AsyncCrawlerProcess, run: DryRun, url: str, *, depth: int = 0) -> Document | Outcome:
     """Visits ``url`` (an identity) and returns its document or outcome; runs the reactor, so only once in a process.
 
@@ -79,7 +74,7 @@ def visit_page(process: AsyncCrawlerProcess, run: DryRun, url: str, *, depth: in
     """
     seen: list[Document | Outcome] = []
     claim = Claim(url_id=0, url=url, host_id=0, depth=depth)
-    process.crawl(build_page_spider(run), run=run, claim=claim, seen=seen)
+    process.crawl(build_spider_class(run.project, run.source, PageSpider), run=run, claim=claim, seen=seen)
     # The command has handlers of its own: those of Scrapy let a request wait for its turn.
     process.start(install_signal_handlers=False)
     if run.shutdown.failure is not None:
