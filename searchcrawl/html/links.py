@@ -257,7 +257,10 @@ def read_relations(nodes: Iterable[LexborNode], resolver: Resolver) -> tuple[str
     for node in nodes:
         attributes = node.attributes
         href, rel = attributes.get("href"), (attributes.get("rel") or "").lower()
-        if not href or ("canonical" not in rel and "alternate" not in rel) or not _is_in_head(node):
+        if not href or ("canonical" not in rel and "alternate" not in rel):
+            continue
+        parent = node.parent
+        if parent is None or parent.tag != "head":
             continue
         names = rel.split()
         if "canonical" in names:
@@ -268,11 +271,6 @@ def read_relations(nodes: Iterable[LexborNode], resolver: Resolver) -> tuple[str
                 feeds[resolver.resolve(href.strip())] = None
     found.discard(None)
     return found.pop() if len(found) == 1 else None, tuple(filter(None, feeds))[:_MAX_FEEDS]
-
-
-def _is_in_head(node: LexborNode) -> bool:
-    parent = node.parent
-    return parent is not None and parent.tag == "head"
 
 
 def find_header_canonical(values: Iterable[str], *, base_url: str, routes: bool = False) -> str | None:

@@ -198,7 +198,8 @@ class SideRequests:
                         await check(url)
                     request = _build_request(url, policy, first_url, headers, form)
                     if sent is not None:
-                        request = _build_sent(request, sent)
+                        more = {ANONYMOUS: sent.anonymous, COUNT_BYTES: sent.count_bytes}
+                        request = request.replace(method=sent.method, body=sent.body, meta=request.meta | more)
                     from_https = from_https or url.startswith("https:")
                     request.meta["from_https"] = from_https
                     request.meta[PUBLIC_ONLY] = not inside and must_be_public(url)
@@ -292,11 +293,6 @@ def _build_request(
         **{name.title(): value for name, value in (headers or {}).items()},
     }
     return Request(url, method="POST", headers=sent, body=form.body, meta=meta, dont_filter=True)
-
-
-def _build_sent(request: Request, sent: BrowserPayload) -> Request:
-    more = {ANONYMOUS: sent.anonymous, COUNT_BYTES: sent.count_bytes}
-    return request.replace(method=sent.method, body=sent.body, meta={**request.meta, **more})
 
 
 def _read_target(response: Response, url: str, policy: SidePolicy) -> str | None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable
-from functools import wraps
 from typing import Any, Final, NamedTuple
 
 from scrapy import Spider
@@ -45,13 +43,4 @@ def run_spider(process: AsyncCrawlerProcess, spider: type[Spider], *, signals: b
 def _guard(crawler: Crawler) -> None:
     """Has components of users that end the process when they are made fail as others do: Scrapy then ends its crawl."""
     for name in ("_create_spider", "_apply_settings", "_create_engine"):
-        setattr(crawler, name, _with_ordinary_errors(getattr(crawler, name)))
-
-
-def _with_ordinary_errors(make: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(make)
-    def made(*args: Any, **kwargs: Any) -> Any:
-        with ordinary_errors():
-            return make(*args, **kwargs)
-
-    return made
+        setattr(crawler, name, ordinary_errors()(getattr(crawler, name)))

@@ -241,7 +241,10 @@ class LocalReceiver(SearchIndex):
         except ValueError as error:
             raise self._explain_write_error(error) from error
         try:
-            self._remove_leftovers(writer)
+            # Files of a killed process go: the library uses their names again, and its commit would fail.
+            writer.garbage_collect_files()
+            for leftover in self._path.glob(".tmp*"):
+                leftover.unlink(missing_ok=True)
             yield writer, searcher
             failpoints.reach("batch.post.mid")
             writer.commit()
@@ -251,12 +254,6 @@ class LocalReceiver(SearchIndex):
             raise self._explain_write_error(error) from error
         finally:
             self._release(writer)
-
-    def _remove_leftovers(self, writer: tantivy.IndexWriter) -> None:
-        """Removes files of a killed process: the library uses their names again, and its commit would fail."""
-        writer.garbage_collect_files()
-        for leftover in self._path.glob(".tmp*"):
-            leftover.unlink(missing_ok=True)
 
     def _release(self, writer: tantivy.IndexWriter) -> None:
         """Waits for merges and frees the writer; a traceback that still refers to it must not keep it alive."""

@@ -155,8 +155,10 @@ def build_document(document_id: str, fields: Mapping[str, Any], *, source: str, 
         attributes[name] = list(_attribute_values(kind, values))
         if kind in {"string", "text"}:
             words[name] = _prepare_words(values)
-        elif integers := list(_read_integers(kind, values)):
-            ranges[find_key(name)] = integers
+        else:
+            found = (float(each) if kind == "number" else parse_moment(str(each)) for each in values)
+            if integers := [to_integer(each) for each in found if each is not None]:
+                ranges[find_key(name)] = integers
     if ranges:
         made.add_json(RANGES, ranges)
     if attributes:
@@ -251,14 +253,6 @@ def _attribute_values(kind: str, values: Iterable[Any]) -> Iterator[Any]:
                 yield value
         else:
             yield mark_text(str(value))
-
-
-def _read_integers(kind: str, values: Iterable[Any]) -> Iterator[int]:
-    """The integers of the numbers or dates of an attribute."""
-    for value in values:
-        found = float(value) if kind == "number" else parse_moment(str(value))
-        if found is not None:
-            yield to_integer(found)
 
 
 def _add(made: tantivy.Document, name: str, values: Iterable[Any]) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -201,14 +202,10 @@ def _read_hits(
             continue
         fields = orjson.loads(document["stored"][0])
         text = str(fields.pop("content", "") or fields.get("description", ""))
-        snippet = _cut(text, str(fields.get("title", "")), pattern)
+        has_hit = pattern.search if pattern is not None else has_mark
+        snippet = cut_snippet(leave_out_title(text, str(fields.get("title", "")), has_hit=has_hit), pattern)
         hits.append(SearchHit(id=document["id"][0], score=score, snippet=snippet, fields=fields))
     return hits
-
-
-def _cut(text: str, title: str, pattern: re.Pattern[str] | None) -> str:
-    has_hit = pattern.search if pattern is not None else has_mark
-    return cut_snippet(leave_out_title(text, title, has_hit=has_hit), pattern)
 
 
 def _read_count(result: tantivy.SearchResult) -> int:
@@ -318,7 +315,8 @@ def cut_snippet(text: str, pattern: re.Pattern[str] | None) -> str:
 
     Without a hit it is the beginning of the text.
     """
-    return cut_around(text, _find_spans(text[:_MAX_SEARCHED_CHARS], pattern) if pattern else [])
+    hits = islice(pattern.finditer(text[:_MAX_SEARCHED_CHARS]), _MAX_HITS) if pattern else ()
+    return cut_around(text, [match.span() for match in hits])
 
 
 def _whole(word: str) -> _Piece:
@@ -346,12 +344,3 @@ def _read_letter(letter: str) -> str:
     forms |= {chr(ord(each) + _FULL_WIDTH) for each in forms if each.isascii()}
     forms |= {other for each in forms for other in (each.lower(), each.upper()) if len(other) == 1}
     return f"[{''.join(map(re.escape, sorted(forms)))}]"
-
-
-def _find_spans(text: str, pattern: re.Pattern[str]) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    for match in pattern.finditer(text):
-        spans.append(match.span())
-        if len(spans) == _MAX_HITS:
-            break
-    return spans
