@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Final
 
 from tests.browser_laws.case import HTML, Case, Cookie, Reply
@@ -15,18 +14,6 @@ _INCLUDE: Final = "{credentials: 'include'}"
 _HOST: Final = "a.test"
 #: What is sent from other sites as well.
 _NONE: Final = "c=1; Secure; SameSite=None"
-
-
-def list_cookie_cases() -> Iterator[Case]:
-    """All of them."""
-    return chain(
-        _list_given(),
-        _list_set_by_scripts(),
-        _list_set_by_servers(),
-        _list_set_by_others(),
-        _list_set_by_frames(),
-        _list_set_on_the_way(),
-    )
 
 
 def _list_given() -> Iterator[Case]:
@@ -209,3 +196,13 @@ def _list_set_on_the_way() -> Iterator[Case]:
         (get("bs", "lib"), get("as", "data", ("c",))),
         {"lib": Reply("document.cookie = 'c=1'", "text/javascript"), "data": Reply("[[who]]")},
     )
+
+
+CASES: Final = [
+    *_list_given(),
+    *_list_set_by_scripts(),
+    *_list_set_by_servers(),
+    *_list_set_by_others(),
+    *_list_set_by_frames(),
+    *_list_set_on_the_way(),
+]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator
-from itertools import chain
 from typing import Final
 
 from tests.browser_laws.case import JS, Case, Reply
@@ -14,22 +13,6 @@ from tests.browser_laws.login import LOGIN, NOBODY, all_of, cross_of, get, logge
 
 _WORDS: Final = "self.words = '[[who]]'"
 _NOSNIFF: Final = (("X-Content-Type-Options", "nosniff"),)
-
-
-def list_element_cases() -> Iterator[Case]:
-    """All of them."""
-    return chain(
-        _list_scripts(),
-        _list_scripts_with_cors(),
-        _list_calling_scripts(),
-        _list_types(),
-        _list_modules(),
-        _list_imports(),
-        _list_script_errors(),
-        _list_integrity(),
-        _list_styles(),
-        _list_odd_styles(),
-    )
 
 
 def _script(
@@ -268,3 +251,17 @@ def _list_odd_styles() -> Iterator[Case]:
         (get("as", "style", all_of("as")), get("bs", "more", cross_of("bs"))),
         {"style": Reply("@import '[[bs]]/more';", "text/css"), "more": Reply("body { color: red }", "text/css")},
     )
+
+
+CASES: Final = [
+    *_list_scripts(),
+    *_list_scripts_with_cors(),
+    *_list_calling_scripts(),
+    *_list_types(),
+    *_list_modules(),
+    *_list_imports(),
+    *_list_script_errors(),
+    *_list_integrity(),
+    *_list_styles(),
+    *_list_odd_styles(),
+]

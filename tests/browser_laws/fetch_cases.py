@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, product
+from itertools import product
 from typing import Final
 
 from tests.browser_laws.case import Case, Reply
@@ -35,19 +35,6 @@ def allow(origin: str | None = _EXACT, *, credentials: bool = False, **more: str
 ANY: Final = allow("*")
 ASKER: Final = allow(credentials=True)
 FAILED: Final = ("error TypeError",)
-
-
-def list_fetch_cases() -> Iterator[Case]:
-    """All of them."""
-    return chain(
-        _list_cors(),
-        _list_other_modes(),
-        _list_relations(),
-        _list_xhr(),
-        _list_preflights(),
-        _list_without_preflights(),
-        _list_exposed(),
-    )
 
 
 def _fetch(
@@ -254,3 +241,14 @@ def _list_exposed() -> Iterator[Case]:
         (get("as"),),
         {"data": Reply("", headers=own)},
     )
+
+
+CASES: Final = [
+    *_list_cors(),
+    *_list_other_modes(),
+    *_list_relations(),
+    *_list_xhr(),
+    *_list_preflights(),
+    *_list_without_preflights(),
+    *_list_exposed(),
+]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Final
 
 from tests.browser_laws.case import HTML, Case, Reply
@@ -21,19 +20,6 @@ _OPEN: Final = (
 _HEARD: Final = "done(await heard(3500))"
 _UNHEARD: Final = "done(await heard(700))"
 _PEEK: Final = "say(frame.contentDocument ? frame.contentDocument.body.textContent.slice(0, 5) : 'closed');"
-
-
-def list_frame_cases() -> Iterator[Case]:
-    """All of them."""
-    return chain(
-        _list_relations(),
-        _list_sandboxes(),
-        _list_data_of_sandboxes(),
-        _list_refused(),
-        _list_scripts_inside(),
-        _list_windows(),
-        _list_domains(),
-    )
 
 
 def _wait(reads: str) -> str:
@@ -272,3 +258,14 @@ def _list_domains() -> Iterator[Case]:
         ("error SecurityError",),
         headers=keyed,
     )
+
+
+CASES: Final = [
+    *_list_relations(),
+    *_list_sandboxes(),
+    *_list_data_of_sandboxes(),
+    *_list_refused(),
+    *_list_scripts_inside(),
+    *_list_windows(),
+    *_list_domains(),
+]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Final
 
 from tests.browser_laws.case import JS, Case, Reply
@@ -14,11 +13,6 @@ _DATA: Final = {"data": Reply("[[who]]", headers=ASKER, locked=True)}
 _SCRIPT: Final = "say(await load('script', {{{more}src: '{url}'}})); done(self.words)"
 _LIB: Final = {"lib": Reply("self.words = '[[who]]'", JS, headers=ASKER, locked=True)}
 _UNKNOWN: Final = "a crawl sends a password of an origin to its own pages, and where CORS decides who reads"
-
-
-def list_password_cases() -> Iterator[Case]:
-    """All of them."""
-    return chain(_list_data(), _list_redirects(), _list_parts(), _list_other_parts())
 
 
 _OPENED: Final = ("200", "password")
@@ -140,3 +134,6 @@ def _list_other_parts() -> Iterator[Case]:
         has_password=True,
         origin="bs",
     )
+
+
+CASES: Final = [*_list_data(), *_list_redirects(), *_list_parts(), *_list_other_parts()]

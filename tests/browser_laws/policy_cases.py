@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Final
 
 from tests.browser_laws.case import HTML, JS, Case, Reply
@@ -23,18 +22,6 @@ _LOAD_OTHER: Final = _SCRIPT.format(url="[[bs]]/lib")
 _NOT_LOADED: Final = ("error", "undefined")
 _LIB: Final = Reply("self.words = '[[who]]'", JS)
 _DATA: Final = Reply("[[who]]", headers=ANY)
-
-
-def list_policy_cases() -> Iterator[Case]:
-    """All of them."""
-    return chain(
-        _list_mixed(),
-        _list_content_policies(),
-        _list_referrers(),
-        _list_resource_policies(),
-        _list_embedder_policies(),
-        _list_sites(),
-    )
 
 
 _INLINE: Final = "script-src 'unsafe-inline'"
@@ -309,3 +296,13 @@ def _list_sites() -> Iterator[Case]:
             "data": Reply("[[site]]", headers=ANY),
         },
     )
+
+
+CASES: Final = [
+    *_list_mixed(),
+    *_list_content_policies(),
+    *_list_referrers(),
+    *_list_resource_policies(),
+    *_list_embedder_policies(),
+    *_list_sites(),
+]

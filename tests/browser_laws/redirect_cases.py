@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Final, NamedTuple
 
 from tests.browser_laws.case import Case, Reply
@@ -16,13 +15,6 @@ _PAGE: Final = allow("[[o_as]]", credentials=True)
 def go(to: str, headers: tuple[tuple[str, str], ...] = ASKER, status: int = 302) -> Reply:
     """A redirect."""
     return Reply(status=status, headers=(*headers, ("Location", to)))
-
-
-def list_redirect_cases() -> Iterator[Case]:
-    """All of them."""
-    return chain(
-        _list_chains(), _list_modes(), _list_statuses(), _list_odd_targets(), _list_scripts(), _list_with_headers()
-    )
 
 
 class _Chain(NamedTuple):
@@ -243,3 +235,13 @@ def _list_with_headers() -> Iterator[Case]:
         (get("as", "go", password=True), get("bs")),
         {"go": go("[[bs]]/data"), "data": reply, "OPTIONS data": preflight},
     )
+
+
+CASES: Final = [
+    *_list_chains(),
+    *_list_modes(),
+    *_list_statuses(),
+    *_list_odd_targets(),
+    *_list_scripts(),
+    *_list_with_headers(),
+]

@@ -6,8 +6,7 @@ import asyncio
 import ssl
 from collections.abc import Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -38,20 +37,7 @@ _AT_ONCE: Final = 6
 NOTHING_SAID: Final = ("no verdict",)
 
 
-class Runner(Protocol):
-    """Opens pages of cases, several at once."""
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
-
-    async def run(self, number: int) -> Verdict:
-        """What came of the page of a case, by its number among those of the sites."""
-
-
-async def run_all(runner: Runner, count: int) -> list[Verdict]:
+async def run_all(runner: BareChromium | CrawlBrowser, count: int) -> list[Verdict]:
     """The verdicts of the first ``count`` cases, in their order."""
     places = asyncio.Semaphore(_AT_ONCE)
 
@@ -90,9 +76,7 @@ class BareChromium:
         )
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._browser is not None:
             await self._browser.close()
         if self._playwright is not None:
@@ -154,9 +138,7 @@ class CrawlBrowser:
         await self._browser.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._browser.close()
         await self._wall.close()
 

@@ -8,7 +8,6 @@ import ssl
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from types import TracebackType
 from typing import Final, Self
 
 from searchcrawl.render.page_port import Authority
@@ -52,9 +51,7 @@ class Sites:
             self._servers.append(server)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for server in self._servers:
             server.close()
         for writer in list(self._writers):

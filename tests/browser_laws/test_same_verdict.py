@@ -8,36 +8,39 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.browser_laws import (
+    cookie_cases,
+    element_cases,
+    fetch_cases,
+    frame_cases,
+    password_cases,
+    policy_cases,
+    redirect_cases,
+    worker_cases,
+)
 from tests.browser_laws.case import Case, Verdict
-from tests.browser_laws.cookie_cases import list_cookie_cases
-from tests.browser_laws.element_cases import list_element_cases
-from tests.browser_laws.fetch_cases import list_fetch_cases
-from tests.browser_laws.frame_cases import list_frame_cases
-from tests.browser_laws.password_cases import list_password_cases
-from tests.browser_laws.policy_cases import list_policy_cases
-from tests.browser_laws.redirect_cases import list_redirect_cases
-from tests.browser_laws.runners import BareChromium, CrawlBrowser, Runner, run_all
+from tests.browser_laws.runners import BareChromium, CrawlBrowser, run_all
 from tests.browser_laws.sites import Sites
-from tests.browser_laws.worker_cases import list_worker_cases
 from tests.page_wall import need_browser
 
 pytestmark = pytest.mark.extended
 
-CASES = [
-    *list_fetch_cases(),
-    *list_redirect_cases(),
-    *list_element_cases(),
-    *list_frame_cases(),
-    *list_cookie_cases(),
-    *list_policy_cases(),
-    *list_worker_cases(),
-    *list_password_cases(),
-]
+_TABLES = (
+    fetch_cases,
+    redirect_cases,
+    element_cases,
+    frame_cases,
+    cookie_cases,
+    policy_cases,
+    worker_cases,
+    password_cases,
+)
+CASES: list[Case] = [case for table in _TABLES for case in table.CASES]
 #: By the origins, methods, paths and cookies.
 Expected = tuple[tuple[str, ...], tuple[str, ...]]
 
 
-def run(make: Callable[[Sites], Runner]) -> dict[str, Verdict]:
+def run(make: Callable[[Sites], BareChromium | CrawlBrowser]) -> dict[str, Verdict]:
     """The verdicts of one browser by the names of the cases."""
     need_browser()
 

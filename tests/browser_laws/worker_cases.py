@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Final
 
 from tests.browser_laws.case import JS, Case, Reply
@@ -18,11 +17,6 @@ _BLOB: Final = "URL.createObjectURL(new Blob([`{code}`], {{type: 'text/javascrip
 _DATA: Final = "'data:text/javascript,' + encodeURIComponent(`{code}`)"
 _ASK: Final = "fetch('{url}', {{credentials: 'include'}}).then(r => r.text()).catch(e => e.name).then(t => postMessage(String(t)))"
 _IMPORT: Final = "try {{ importScripts('{url}'); postMessage(self.words) }} catch (e) {{ postMessage(e.name) }}"
-
-
-def list_worker_cases() -> Iterator[Case]:
-    """All of them."""
-    return chain(_list_starts(), _list_data_inside(), _list_imports(), _list_local_data())
 
 
 def _list_starts() -> Iterator[Case]:
@@ -138,3 +132,6 @@ def _list_local_data() -> Iterator[Case]:
         ".then(t => parent.postMessage(t, '*'))</` + 'script>'; document.body.append(frame); done(await hear())"
     )
     yield Case("fetch of a blob URL of another origin", frame, ("TypeError",))
+
+
+CASES: Final = [*_list_starts(), *_list_data_inside(), *_list_imports(), *_list_local_data()]
