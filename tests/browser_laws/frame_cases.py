@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.browser_laws.case import HTML, Case, Reply
-from tests.browser_laws.fetch_cases import allow
+from tests.browser_laws.fetch_cases import ASKER
 from tests.browser_laws.login import all_of, cross_of, get, logged_in, who
 
 #: A document that says to the page what it was asked with.
@@ -112,7 +112,7 @@ def _list_data_of_sandboxes() -> Iterator[Case]:
     for name, more, headers, got in (
         ("", "", (), who(all_of("as"))),
         (" with a sandbox", "frame.sandbox = 'allow-scripts';", (), "TypeError"),
-        (" with a sandbox, allowed", "frame.sandbox = 'allow-scripts';", allow(credentials=True), who(cross_of("as"))),
+        (" with a sandbox, allowed", "frame.sandbox = 'allow-scripts';", ASKER, who(cross_of("as"))),
     ):
         yield logged_in(
             f"frame of the own origin{name} that loads data",
@@ -125,56 +125,35 @@ def _list_data_of_sandboxes() -> Iterator[Case]:
 
 
 def _list_refused() -> Iterator[Case]:
-    for name, page, target, headers, is_shown in (
-        ("X-Frame-Options DENY", "as", "as", (("X-Frame-Options", "DENY"),), False),
-        ("X-Frame-Options SAMEORIGIN", "as", "as", (("X-Frame-Options", "SAMEORIGIN"),), True),
-        ("X-Frame-Options SAMEORIGIN of another origin", "as", "bs", (("X-Frame-Options", "SAMEORIGIN"),), False),
-        ("X-Frame-Options of no meaning", "as", "bs", (("X-Frame-Options", "ALLOW"),), True),
-        ("frame-ancestors 'none'", "as", "as", (("Content-Security-Policy", "frame-ancestors 'none'"),), False),
-        ("frame-ancestors 'self'", "as", "bs", (("Content-Security-Policy", "frame-ancestors 'self'"),), False),
-        ("frame-ancestors with the page", "as", "bs", (("Content-Security-Policy", "frame-ancestors [[o_as]]"),), True),
-        (
-            "frame-ancestors before X-Frame-Options",
-            "as",
-            "bs",
-            (("Content-Security-Policy", "frame-ancestors [[o_as]]"), ("X-Frame-Options", "DENY")),
-            True,
-        ),
+    options, policy = "X-Frame-Options", "Content-Security-Policy"
+    for name, target, headers, is_shown in (
+        ("X-Frame-Options DENY", "as", ((options, "DENY"),), False),
+        ("X-Frame-Options SAMEORIGIN", "as", ((options, "SAMEORIGIN"),), True),
+        ("X-Frame-Options SAMEORIGIN of another origin", "bs", ((options, "SAMEORIGIN"),), False),
+        ("X-Frame-Options of no meaning", "bs", ((options, "ALLOW"),), True),
+        ("frame-ancestors 'none'", "as", ((policy, "frame-ancestors 'none'"),), False),
+        ("frame-ancestors 'self'", "bs", ((policy, "frame-ancestors 'self'"),), False),
+        ("frame-ancestors with the page", "bs", ((policy, "frame-ancestors [[o_as]]"),), True),
+        (f"frame-ancestors before {options}", "bs", ((policy, "frame-ancestors [[o_as]]"), (options, "DENY")), True),
     ):
-        cookies = all_of(target) if page == target else cross_of(target)
+        cookies = all_of(target) if target == "as" else cross_of(target)
         yield logged_in(
             f"frame of {target} with {name}",
             _open(f"src = '[[{target}]]/frame'") + (_HEARD if is_shown else _UNHEARD),
             (who(cookies) if is_shown else "silence",),
             (get(target, "frame", cookies),),
             {"frame": Reply(_TALK, HTML, headers=headers)},
-            origin=page,
         )
 
 
+_ASK: Final = "fetch('{url}', {{credentials: 'include'}}).then(r => r.text())"
+_ASK_OWN, _ASK_PAGE = _ASK.format(url="data"), _ASK.format(url="[[as]]/data")
+_SENT_TO_PAGE: Final = (get("as", "data", cross_of("as")),)
 #: Name, what the frame does, headers of the data, what it gets, and what is sent beside the frame.
 _INSIDE: Final = (
-    (
-        "its own data",
-        "fetch('data', {credentials: 'include'}).then(r => r.text())",
-        (),
-        who(cross_of("bs")),
-        (get("bs", "data", cross_of("bs")),),
-    ),
-    (
-        "data of the page",
-        "fetch('[[as]]/data', {credentials: 'include'}).then(r => r.text())",
-        (),
-        "TypeError",
-        (get("as", "data", cross_of("as")),),
-    ),
-    (
-        "data of the page that it may have",
-        "fetch('[[as]]/data', {credentials: 'include'}).then(r => r.text())",
-        allow(credentials=True),
-        who(cross_of("as")),
-        (get("as", "data", cross_of("as")),),
-    ),
+    ("its own data", _ASK_OWN, (), who(cross_of("bs")), (get("bs", "data", cross_of("bs")),)),
+    ("data of the page", _ASK_PAGE, (), "TypeError", _SENT_TO_PAGE),
+    ("data of the page that it may have", _ASK_PAGE, ASKER, who(cross_of("as")), _SENT_TO_PAGE),
     ("its cookies", "Promise.resolve(document.cookie)", (), "b_none=1", ()),
     ("the page", "Promise.resolve().then(() => parent.document.title)", (), "SecurityError", ()),
     ("the address of the page", "Promise.resolve().then(() => parent.location.href)", (), "SecurityError", ()),
@@ -239,17 +218,14 @@ def _list_windows() -> Iterator[Case]:
 
 def _list_domains() -> Iterator[Case]:
     keyed = (("Origin-Agent-Cluster", "?0"),)
+    document = "<!doctype html><script>document.domain = 'a.test'</script><p>words"
     for name, headers, peeks in (("", (), False), (" where both ask for it", keyed, True)):
         yield Case(
             f"document.domain of the same site{name}",
             "document.domain = 'a.test';" + _open("src = '[[subs]]/frame'") + _PEEK + "done()",
             ("words" if peeks else "closed",),
             (get("subs", "frame"),),
-            {
-                "frame": Reply(
-                    "<!doctype html><script>document.domain = 'a.test'</script><p>words", HTML, headers=headers
-                )
-            },
+            {"frame": Reply(document, HTML, headers=headers)},
             headers=headers,
         )
     yield Case(
