@@ -72,9 +72,7 @@ def _list_set_by_scripts() -> Iterator[Case]:
     for name, page, text, shown, sent in _SET_BY_SCRIPTS:
         yield Case(
             f"cookie set by a script: {name}",
-            f"document.cookie = '{text}'; say(document.cookie.split('=')[0]); done(await fetch('data').then(text))".replace(
-                "then(text)", "then(r => r.text())"
-            ),
+            f"document.cookie = '{text}'; say(document.cookie.split('=')[0]); done(await fetch('data').then(text))",
             (shown, who(sent)),
             (get(page, "data", sent),),
             {"data": Reply("[[who]]")},

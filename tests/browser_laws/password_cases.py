@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from tests.browser_laws.case import JS, Case, Reply
 from tests.browser_laws.fetch_cases import ASKER, FAILED, READ, allow
 from tests.browser_laws.login import get
 
+#: Makes a case in which the browser has the password.
+_unlocked: Final = partial(Case, has_password=True)
 _DATA: Final = {"data": Reply("[[who]]", headers=ASKER, locked=True)}
 _SCRIPT: Final = "say(await load('script', {{{more}src: '{url}'}})); done(self.words)"
 _LIB: Final = {"lib": Reply("self.words = '[[who]]'", JS, headers=ASKER, locked=True)}
@@ -37,13 +40,12 @@ _FETCHES: Final = (
 def _list_data() -> Iterator[Case]:
     asks = "const r = await fetch('{url}', {options}).catch(e => ({{status: failed(e), text: () => ''}})); done(r.status, await r.text())"
     for page, target, options, reads, is_sent, stricter in _FETCHES:
-        yield Case(
+        yield _unlocked(
             f"password: fetch from {page} to {target}, {options}",
             asks.format(url=f"[[{target}]]/data", options=options),
             reads,
             (get(target, password=is_sent),),
             _DATA,
-            has_password=True,
             stricter=stricter,
             origin=page,
         )
@@ -51,36 +53,30 @@ def _list_data() -> Iterator[Case]:
         ("all", allow("*"), "{credentials: 'include'}"),
         ("nobody", (), "{credentials: 'include'}"),
     ):
-        yield Case(
+        yield _unlocked(
             f"password: data that {name} may have",
             READ.format(url="[[bs]]/data", options=options),
             FAILED,
             (get("bs", password=True),),
             {"data": Reply("[[who]]", headers=headers, locked=True)},
-            has_password=True,
         )
 
 
 def _list_redirects() -> Iterator[Case]:
     go = {"go": Reply(status=302, headers=(("Location", "[[bs]]/data"), *ASKER))}
-    yield Case(
-        "password: redirect of data to another origin",
-        READ.format(url="go", options="{credentials: 'include'}"),
-        ("password",),
-        (get("as", "go"), get("bs", password=True)),
-        {**go, **_DATA},
-        has_password=True,
-    )
-    yield Case(
-        "password: redirect of data there and back",
-        READ.format(url="[[as]]/go", options="{credentials: 'include'}"),
-        ("password",),
-        (get("as", "go"), get("bs", password=True)),
-        {**go, **_DATA},
-        has_password=True,
-        stricter=_UNKNOWN,
-        origin="bs",
-    )
+    for name, page, url, stricter in (
+        ("to another origin", "as", "go", ""),
+        ("there and back", "bs", "[[as]]/go", _UNKNOWN),
+    ):
+        yield _unlocked(
+            f"password: redirect of data {name}",
+            READ.format(url=url, options="{credentials: 'include'}"),
+            ("password",),
+            (get("as", "go"), get("bs", password=True)),
+            {**go, **_DATA},
+            stricter=stricter,
+            origin=page,
+        )
 
 
 def _list_parts() -> Iterator[Case]:
@@ -91,47 +87,43 @@ def _list_parts() -> Iterator[Case]:
         ("script of another origin with credentials", "as", "bs", "crossOrigin: 'use-credentials', ", ""),
         ("module of the own origin", "bs", "bs", "type: 'module', ", ""),
     ):
-        yield Case(
+        yield _unlocked(
             f"password: {name}",
             _SCRIPT.format(more=more, url=f"[[{target}]]/lib"),
             ("load", "password"),
             (get(target, "lib", password=True),),
             _LIB,
-            has_password=True,
             stricter=stricter,
             origin=page,
         )
 
 
 def _list_other_parts() -> Iterator[Case]:
-    yield Case(
+    yield _unlocked(
         "password: script of another origin without credentials",
         _SCRIPT.format(more="crossOrigin: 'anonymous', ", url="[[bs]]/lib"),
         ("error", "undefined"),
         (get("bs", "lib"),),
         _LIB,
-        has_password=True,
     )
     talk = Reply("<!doctype html><script>parent.postMessage('[[who]]', '*')</script>", "text/html", locked=True)
     for page, target, stricter in (("bs", "bs", ""), ("as", "bs", _UNKNOWN)):
-        yield Case(
+        yield _unlocked(
             f"password: frame of {target} in a page of {page}",
             f"const message = hear(); load('iframe', {{src: '[[{target}]]/frame'}});"
             "done(await Promise.race([message, wait(2500).then(() => 'silence')]))",
             ("password",),
             (get(target, "frame", password=True),),
             {"frame": talk},
-            has_password=True,
             stricter=stricter,
             origin=page,
         )
-    yield Case(
+    yield _unlocked(
         "password: worker of the own origin loads data",
         "const w = new Worker('work'); w.onmessage = e => done(e.data)",
         ("password",),
         (get("bs", "work"), get("bs", password=True)),
         {"work": Reply("fetch('data').then(r => r.text()).then(postMessage)", JS), **_DATA},
-        has_password=True,
         origin="bs",
     )
 
