@@ -1,4 +1,4 @@
-"""The protocols that plugins have; ``searchcrawl.testing`` has what their authors need to test them."""
+"""The protocols that plugins have; ``searchcrawl.testing`` has what their authors need to test them, and an example of each."""
 
 from __future__ import annotations
 

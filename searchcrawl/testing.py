@@ -52,6 +52,14 @@ def followed(
     The class is made, opened, called with each link and closed as in a crawl; relative links are resolved
     against ``referrer``. The boundary is not applied. Raises ConfigurationError where the plugin cannot
     begin, InvalidUrl for a link that no page could have.
+
+    >>> class Mirror:
+    ...     def open(self, source): ...
+    ...     def rewrite(self, url, *, referrer):
+    ...         return Rewritten(url.replace("www.", "inner."), url)
+    ...     def close(self): ...
+    >>> followed(Mirror, ["/a"], referrer="http://www.site.test/")[0].access_url
+    'http://inner.site.test/a'
     """
     name = getattr(rewriter, "__qualname__", type(rewriter).__qualname__)
     rewriting = Rewriting([PluginRewriter(rewriter, name)], Identity(tuple(strip_parameters)))
@@ -75,6 +83,12 @@ def converted(
     The class is called in this process, without limits. ``attribute_origins`` are the names of ``values`` that
     ``[attributes]`` maps, as ``meta:created``; the page has them in ``found``. Raises what the class does, and TypeError
     where it answers anything but a ``Converted`` of strings.
+
+    >>> class Lines:
+    ...     def convert(self, body, *, url, mimetype):
+    ...         return Converted(text=body.decode(), title="Lines")
+    >>> converted(Lines, b"one", mimetype="text/x-lines").title
+    'Lines'
     """
     name = getattr(converter, "__qualname__", type(converter).__qualname__)
     context = ConversionContext(url=url, mimetype=mimetype, attribute_origins=frozenset(attribute_origins))
@@ -91,6 +105,9 @@ def read(
     """The document of an HTML page as pipelines, document services and spiders get it: with all of its text.
 
     ``attribute_origins`` are the names that ``[attributes]`` maps, as ``meta:price``; ``values`` has those of the page.
+
+    >>> read("<title>Tea</title><p>Green, of spring.").text
+    'Green, of spring.'
     """
     body = html.encode()
     headers = ((b"Content-Type", content_type.encode()),)

@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -272,14 +273,22 @@ class Project:
         rule: str | None = None,
         host: str | None = None,
     ) -> Iterator[Url]:
-        """The URL table of a source, in constant memory; raises ValueError for a ``state`` or ``code`` that there is not."""
+        """The URL table of a source, in constant memory; raises ValueError for a ``state`` or ``code`` that there is not.
+
+        >>> [row.code for row in project.urls("demo", state="indexed")]
+        [200, 200, 200]
+        """
         check_code(code)
         _, source = self._load_source(name)
         wanted = UrlFilter(state=None if state is None else UrlState(state), code=code, rule=rule, host=host)
         return self._read(lambda database: (build(Url, row) for row in list_urls(database, source, wanted)))
 
     def runs(self, name: str | None = None) -> Iterator[PastRun]:
-        """The runs of a source, also of one whose file is gone, or of all; newest first."""
+        """The runs of a source, also of one whose file is gone, or of all; newest first.
+
+        >>> [run.end_reason for run in project.runs("demo")]
+        ['finished']
+        """
         project = self._load()
         if name is not None:
             with use_store(project) as database:
@@ -292,6 +301,9 @@ class Project:
 
         Left out, with a warning in the log ``searchcrawl``, are those of which the cache does not have what the index has. Raises
         ConfigurationError where ``cache.preserve`` is false.
+
+        >>> "kettle" in {document.title for document in project.documents("demo")}
+        True
         """
         project, source = self._load_source(name)
         if not project.cache.preserve:
@@ -301,7 +313,11 @@ class Project:
         return self._read(lambda database: _read_documents(build_dry_run(project, source, database)))
 
     def submit(self, url: str, *, source: str) -> Submitted:
-        """Puts one URL into the queue of a source, also while it is crawled; its rules decide as for a link."""
+        """Puts one URL into the queue of a source, also while it is crawled; its rules decide as for a link.
+
+        >>> project.submit("http://elsewhere.test/", source="demo").result
+        'out_of_scope'
+        """
         project, found = self._load_source(source, argument="source")
         with use_store(project) as database:
             done = submit(project, found, database, check_text("url", url))
@@ -338,16 +354,18 @@ class Project:
         return self._send(name, redelivery.resend)
 
     def quarantine(self, name: str, *, rejected: bool = False) -> Iterator[HeldRemoval]:
-        """The removals that the limits on deleting hold back, or those that were rejected."""
+        """The removals that the limits on deleting hold back, or those that were rejected.
+
+        >>> list(project.quarantine("demo"))
+        []
+        """
         source = load_source(self._load(), check_text("name", name))
         listing = quarantine.list_rejected if rejected else quarantine.list_waiting
         return self._read(lambda database: (build(HeldRemoval, row) for row in listing(database, source)))
 
     def approve(self, name: str, *, run: int | None = None) -> Done:
         """Carries held removals out: those of ``run``, or those that were listed last."""
-        project, source = self._load_source(name)
-        with use_store(project) as database, use_index(project) as index:
-            return build(Done, quarantine.approve(project, source, database, index, only=run))
+        return self._send(name, partial(quarantine.approve, only=run))
 
     def reject(self, name: str, *, run: int | None = None) -> Done:
         """Keeps the documents of held removals."""

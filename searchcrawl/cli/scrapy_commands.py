@@ -121,10 +121,3 @@ def find_source_file(name: str) -> Path | None:
     except ConfigurationError:
         return None
     return root / SOURCES_DIR / f"{name}.toml" if there else None
-
-
-def refuse_sources(names: Iterable[str | None], instead: str) -> None:
-    """Raises Scrapy's UsageError where one of the names is that of a source; ``instead`` has ``NAME`` for it."""
-    for name in names:
-        if name and find_source_file(name) is not None:
-            raise UsageError(f"{name} is a source, which has no callbacks: use {instead.replace('NAME', name)}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from searchcrawl import urls
@@ -80,7 +80,7 @@ class UrlExplanation:
             "verdict": self.verdict.text,
             "decided_by": first.as_json(),
             "also": [reason.as_json() for reason in also],
-            "steps": [step.as_json() for step in self.steps],
+            "steps": [asdict(step) for step in self.steps],
             "others": [
                 {"source": other.context.source.name, "in_index": other.context.in_index, "verdict": other.verdict.text}
                 for other in others

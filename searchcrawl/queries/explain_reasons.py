@@ -128,10 +128,6 @@ class Step:
     detail: str
     rule: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """``{"step", "outcome", "detail", "rule"}``."""
-        return asdict(self)
-
 
 def build_reason(
     step: str,

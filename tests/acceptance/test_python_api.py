@@ -24,7 +24,7 @@ HOST = "api.acme.test"
 #: In the order of a reader: a question is asked after the crawl.
 EXAMPLES = (
     api.open_project, api.Project.crawl, api.Project.search, api.Project.explain, api.Project.plan, api.Project.verify,
-    api.Project.status,
+    api.Project.status, api.Project.urls, api.Project.runs, api.Project.documents, api.Project.submit, api.Project.quarantine,
 )  # fmt: skip
 #: A process of its own: the reactor runs once.
 _CRAWLER_PROCESS = """

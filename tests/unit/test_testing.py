@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import doctest
 import subprocess
 import sys
 
+from searchcrawl import testing
 from searchcrawl.testing import FollowedLink, Rewritten, followed
 
 
@@ -41,6 +43,12 @@ def test_followed_when_a_rewriter_is_asked_about_links_then_as_in_a_run() -> Non
         FollowedLink(discarded=f"error in plugin Mirror (Mirror: ValueError('broken on {page}'))"),
     ]
     assert Mirror.opened == ["mine", "closed"]
+
+
+def test_examples_when_they_are_run_then_they_say_what_is_so() -> None:
+    ended = doctest.testmod(testing)
+
+    assert (ended.failed, ended.attempted) == (0, 5)
 
 
 def test_testing_when_it_is_imported_then_no_library_of_a_crawl_is_loaded() -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 
 from scrapy.commands import check
+from scrapy.exceptions import UsageError
 
-from searchcrawl.cli.scrapy_commands import refuse_sources
+from searchcrawl.cli.scrapy_commands import find_source_file
 
 
 class Command(check.Command):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        refuse_sources(args, "searchcrawl sources check, and searchcrawl test URL --source NAME for one page")
+        for name in args:
+            if name and find_source_file(name) is not None:
+                instead = f"searchcrawl sources check, and searchcrawl test URL --source {name} for one page"
+                raise UsageError(f"{name} is a source, which has no callbacks: use {instead}")
         super().run(args, opts)
