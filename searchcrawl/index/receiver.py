@@ -142,6 +142,14 @@ class HurryingReceiver(Receiver, Protocol):
 
 
 @runtime_checkable
+class SpellingIndex(Protocol):
+    """A SearchIndex that knows how words are spelled in it."""
+
+    def find_spellings(self, word: str) -> Sequence[str]:
+        """Words of the index that may be spelled like one that it does not have, in any order; a few hundred at most."""
+
+
+@runtime_checkable
 class LockedIndex(Protocol):
     """A SearchIndex that one process at a time may write to."""
 
@@ -173,9 +181,6 @@ class SearchIndex(Receiver, Protocol):
 
     def search(self, query: SearchQuery) -> SearchAnswer:
         """Answers a query; raises IndexUnavailable or IndexMisconfigured."""
-
-    def find_spellings(self, word: str) -> Sequence[str]:
-        """Words of the index that may be spelled like one that it does not have, in any order; a few hundred at most."""
 
     def purge(self) -> int:
         """Removes tombstones and deleted documents for good; returns the number of tombstones."""

@@ -49,6 +49,7 @@ from searchcrawl.index.receiver import (
     SearchHit,
     SearchIndex,
     SearchQuery,
+    SpellingIndex,
 )
 from searchcrawl.index_fields import FIELDS, attribute_type, split_attribute_field
 from searchcrawl.rules.near_copies import NearGroups
@@ -512,7 +513,7 @@ def _spell(index: SearchIndex, clause: Clause) -> Term | None:
     """The word as it is spelled in the index, a URL as one of a document; None if there is none like it."""
     if isinstance(clause, Term) and clause.field is None and "://" in clause.text:
         return replace(clause, field="url")
-    if not isinstance(clause, Term) or clause.phrase or clause.prefix:
+    if not isinstance(clause, Term) or clause.phrase or clause.prefix or not isinstance(index, SpellingIndex):
         return None
     if len(clause.text) < _LEAST_SPELLED_CHARS or not clause.text.isalnum():
         return None
