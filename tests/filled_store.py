@@ -14,18 +14,22 @@ from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.cache.segment import StoredPage
+from searchcrawl.comparison.differences import KINDS, Treatment, verify
 from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument, Place
+from searchcrawl.queries.status import describe_status
+from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.store import batch_table, host_table, removal_table
 from searchcrawl.store.documents import document_table, segment_table
 from searchcrawl.store.documents.document_table import DocumentUpdate
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.run_schema import leases
+from searchcrawl.store.run_schema import batches, leases
 from searchcrawl.store.runs.lease import Lease
-from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.schema import documents
+from searchcrawl.store.states import BatchState, DocumentState, FetchState
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.url_table import NewUrl, Settled
 from tests.site.client import write_project
@@ -46,6 +50,8 @@ class FilledStore:
         self.index = LocalReceiver(self.project.index_dir)
         self.run: Run = begin(self.project, self.source, self.database)
         self.ids: dict[str, int] = {}
+        #: whether a delivery is visible in the index once it is sent
+        self.commits = False
 
     def admit(self, *paths: str, code: int = 0, rule: str | None = None, referrer: str | None = None) -> None:
         """Adds rows; a code settles them without a request."""
@@ -101,10 +107,16 @@ class FilledStore:
             batch = batch_table.seal_documents(transaction, self.run.source_id, self.run.id, clock.now_ms())
             assert batch is not None
             sent = batch_table.find_without_receipt(transaction, batch.number, after=0, limit=100_000)
-            documents = [self.document(row.url, checksum=row.fields_digest.hex()) for row in sent]
-            self.put(documents, batch.crawl_version)
+            self.put([self.document(row.url, checksum=row.fields_digest.hex()) for row in sent], batch.crawl_version)
             batch_table.note_accepted(transaction, batch, [row.url_id for row in sent])
+        if self.commits:
+            self.commit()
         return batch.crawl_version
+
+    def commit(self) -> None:
+        """All that was sent is visible in the index."""
+        with self.database.write_once() as transaction:
+            transaction.execute(batches.update().values(state=int(BatchState.COMMITTED)))
 
     def put(self, documents: Sequence[IndexedDocument], crawl_version: int, *, source: str | None = None) -> None:
         """Puts documents into the index behind the table's back."""
@@ -138,6 +150,28 @@ class FilledStore:
     def indexed_urls(self) -> list[str]:
         """What the index holds, sorted."""
         return sorted(entry.url.removeprefix(SITE) for entry in self.index.scan(None))
+
+    def find_place(self, path: str) -> Place | None:
+        """Where the record of a document lies, by the store."""
+        with self.database.read_once() as transaction:
+            row = transaction.execute(documents.select().where(documents.c.url_id == self.ids[path])).one()
+        if row.segment is None:
+            return None
+        return Place(row.segment, row.record_offset, row.response_bytes, row.fields_bytes)
+
+    def rows(self, **wanted: Any) -> list[dict[str, Any]]:
+        """What ``urls`` shows."""
+        return list(list_urls(self.database, self.source, UrlFilter(**wanted)))
+
+    def status(self) -> dict[str, Any]:
+        """What ``status`` says."""
+        return describe_status(self.project, self.source, self.database)
+
+    def verify(self, index: Any = None, *, only: str | None = None, treat: Treatment | None = None) -> dict[str, Any]:
+        """What ``verify --json`` prints, as an object."""
+        with verify(self.database, index or self.index, ["demo"], only=only, treat=treat) as found:
+            lists = {kind: list(found.describe(kind)) for kind in KINDS}
+            return {"ok": found.ok, **lists, "repaired": found.repaired}
 
     def _stored(self, path: str, code: int) -> DocumentUpdate:
         digest = hashlib.sha256(path.encode()).digest()

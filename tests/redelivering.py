@@ -11,13 +11,10 @@ from searchcrawl import clock, urls
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.index.receiver import Batch, IndexEntry, Receipt
 from searchcrawl.operations import redelivery
-from searchcrawl.queries.status import describe_status
-from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.store import batch_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.runs import lease
-from tests.filled_store import SITE, CachedStore
-from tests.verifying import verify
+from tests.filled_store import SITE, CachedStore, FilledStore
 
 NAMES = ("/a", "/b", "/c", "/d")
 
@@ -25,7 +22,7 @@ NAMES = ("/a", "/b", "/c", "/d")
 class Watched:
     """The local index behind a receiver that notes what it gets; ``before`` may raise for a delivery."""
 
-    def __init__(self, filled: CachedStore, before: Callable[[Batch], None] = lambda _: None) -> None:
+    def __init__(self, filled: FilledStore, before: Callable[[Batch], None] = lambda _: None) -> None:
         self._index = filled.index
         self._before = before
         self.batches: list[Batch] = []
@@ -123,17 +120,8 @@ def sent(documents: int, removed: int = 0, failed: int = 0, to_fetch: int = 0) -
     }
 
 
-def status(filled: CachedStore) -> dict[str, Any]:
-    return describe_status(filled.project, filled.source, filled.database)
-
-
-def verified(filled: CachedStore) -> dict[str, Any]:
-    return verify(filled.database, filled.index, ["demo"], only=None)
-
-
-def states(filled: CachedStore) -> dict[str, str]:
-    rows = list_urls(filled.database, filled.source, UrlFilter())
-    return {row["url"].removeprefix(SITE): row["state"] for row in rows}
+def states(filled: FilledStore) -> dict[str, str]:
+    return {row["url"].removeprefix(SITE): row["state"] for row in filled.rows()}
 
 
 def seal(filled: CachedStore) -> SealedBatch:
@@ -154,17 +142,20 @@ def with_threshold(filled: CachedStore, threshold_mb: float) -> None:
 
 
 class Refusing(Watched):
-    """Refuses one document."""
+    """Refuses one document, or its removal."""
 
-    def __init__(self, filled: CachedStore, path: str) -> None:
+    def __init__(self, filled: FilledStore, path: str) -> None:
         super().__init__(filled)
         self._refused = urls.document_id("demo", SITE + path)
 
     def deliver(self, batch: Batch) -> Sequence[Receipt]:
         self.batches.append(batch)
-        good = replace(batch, documents=[each for each in batch.documents if each.id != self._refused])
-        self._index.deliver(good)
-        return [Receipt(each.id, each.id != self._refused, "immense") for each in batch.documents]
+        kept, removed = (
+            [each for each in part if each.id != self._refused] for part in (batch.documents, batch.removals)
+        )
+        self._index.deliver(replace(batch, documents=kept, removals=removed))
+        ids = [each.id for part in (batch.documents, batch.removals) for each in part]
+        return [Receipt(each, each != self._refused, "immense") for each in ids]
 
 
 def failing_after(deliveries: int) -> Callable[[Batch], None]:

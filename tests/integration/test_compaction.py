@@ -20,9 +20,7 @@ from searchcrawl.items import Place
 from searchcrawl.rules.turned_pages import PageWords
 from searchcrawl.store.documents import document_table, former_table, segment_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.run_schema import batches, segments
-from searchcrawl.store.schema import documents
-from searchcrawl.store.states import BatchState
+from searchcrawl.store.run_schema import segments
 from tests.factories import claim, document
 from tests.filled_store import SITE, CachedStore
 
@@ -41,12 +39,7 @@ def visit(cached: CachedStore, *paths: str, version: int = 1, deliver: bool = Tr
     cached.fetch(*paths)
     if deliver:
         cached.send()
-        commit_all(cached)
-
-
-def commit_all(cached: CachedStore) -> None:
-    with cached.database.write_once() as transaction:
-        transaction.execute(batches.update().values(state=int(BatchState.COMMITTED)))
+        cached.commit()
 
 
 def wasted(cached: CachedStore) -> None:
@@ -60,19 +53,7 @@ def wasted(cached: CachedStore) -> None:
 
 
 def places(cached: CachedStore) -> dict[str, Place | None]:
-    with cached.database.read_once() as transaction:
-        found = {row.url_id: row for row in transaction.execute(documents.select())}
-    return {
-        path: None
-        if (row := found[url_id]).segment is None
-        else Place(
-            segment=row.segment,
-            offset=row.record_offset,
-            response_bytes=row.response_bytes,
-            fields_bytes=row.fields_bytes,
-        )
-        for path, url_id in cached.ids.items()
-    }
+    return {path: cached.find_place(path) for path in cached.ids}
 
 
 def readable(cached: CachedStore) -> set[str]:
@@ -154,7 +135,7 @@ def test_free_when_a_delivery_is_not_committed_then_its_records_stay(cached: Cac
     free(cached, 1)
 
     assert "/0" in readable(cached)
-    commit_all(cached)
+    cached.commit()
     free(cached, 1)
     assert readable(cached) == set()
 

@@ -1,14 +1,18 @@
-"""The delivery thread knows when nothing is left to send (X-R13)."""
+"""The delivery thread knows when nothing is left to send (X-R13), and removes a copy whose survivor is in the index (F2, F3)."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
+from sqlalchemy import update
+
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.delivery import delivery_queue
 from searchcrawl.delivery.delivery_extension import DeliveryThread
+from searchcrawl.store.schema import documents
+from searchcrawl.store.states import DocumentState
 from tests.filled_store import CachedStore
 from tests.redelivering import NAMES, Hurrying, Solid, away
 
@@ -77,3 +81,18 @@ def test_delivery_when_pages_are_fetched_no_more_then_the_index_may_hurry_and_no
 
     assert (before, index.hurried) == ([], [2])
     assert cached.indexed_urls() == list(NAMES)
+
+
+def test_delivery_when_a_process_died_before_a_copy_was_removed_then_the_next_one_removes_it(
+    cached: CachedStore,
+) -> None:
+    cached.fetch("/a", "/copy")
+    cached.send()
+    with cached.database.write_once() as transaction:
+        copy = {"state": int(DocumentState.WITHHELD), "code": 909, "duplicate_of": cached.ids["/a"], "batch_id": None}
+        transaction.execute(update(documents).where(documents.c.url_id == cached.ids["/copy"]).values(copy))
+
+    begin(cached).finish("finished")
+
+    assert cached.indexed_urls() == ["/a"]
+    assert cached.run.shutdown.failure is None

@@ -24,8 +24,6 @@ from tests.redelivering import (
     resend,
     seal,
     sent,
-    status,
-    verified,
 )
 
 
@@ -37,8 +35,8 @@ def test_flush_when_documents_wait_then_they_are_sent_and_the_counts_of_the_run_
 
     assert done == sent(4)
     assert cached.indexed_urls() == list(NAMES)
-    assert (status(cached)["waiting"], status(cached)["counts"]["indexed"]) == (0, 0)
-    assert verified(cached)["ok"]
+    assert (cached.status()["waiting"], cached.status()["counts"]["indexed"]) == (0, 0)
+    assert cached.verify()["ok"]
 
 
 @pytest.mark.parametrize("send", [flush, resend])
@@ -62,7 +60,7 @@ def test_flush_when_a_run_was_cut_off_then_what_is_sent_counts_in_it(cached: Cac
 
     flush(cached)
 
-    assert (status(cached)["counts"]["indexed"], status(cached)["counts"]["fetched"]) == (4, 4)
+    assert (cached.status()["counts"]["indexed"], cached.status()["counts"]["fetched"]) == (4, 4)
 
 
 def test_flush_when_nothing_waits_then_the_index_is_not_asked(cached: CachedStore) -> None:
@@ -110,9 +108,9 @@ def test_redelivery_when_the_index_is_away_then_documents_wait_and_go_in_later(
         act(cached, receiver)
 
     assert receiver.ended == ["failed"]
-    assert status(cached)["waiting"] == 4
+    assert cached.status()["waiting"] == 4
     assert flush(cached) == sent(4)
-    assert verified(cached)["ok"]
+    assert cached.verify()["ok"]
 
 
 def test_flush_when_a_dead_process_left_batches_then_they_are_sent_and_committed(cached: CachedStore) -> None:

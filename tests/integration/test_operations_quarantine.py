@@ -2,98 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable, SourceBusy
-from searchcrawl.index.receiver import Batch, Receipt
 from searchcrawl.operations import quarantine
-from searchcrawl.queries.status import describe_status
-from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.store import removal_table
 from searchcrawl.store.runs import lease
 from tests.filled_store import SITE, FilledStore
-from tests.verifying import verify
-
-
-class Deaf:
-    """A receiver that takes documents and answers no question; refuses removals of ``refused``."""
-
-    def __init__(self, refused: str = "") -> None:
-        self._refused = refused
-        self.outcomes: list[str] = []
-
-    def begin(self, source: str, run: int) -> None:
-        pass
-
-    def deliver(self, batch: Batch) -> list[Receipt]:
-        return [Receipt(each.id, accepted=each.url != self._refused) for each in batch.removals]
-
-    def end(self, outcome: str) -> None:
-        self.outcomes.append(outcome)
-
-
-class Away(Deaf):
-    """A receiver that cannot be reached."""
-
-    def deliver(self, batch: Batch) -> list[Receipt]:
-        raise IndexUnavailable("connection refused")
-
-
-def rows(filled: FilledStore, **wanted: Any) -> list[dict[str, Any]]:
-    return list(list_urls(filled.database, filled.source, UrlFilter(**wanted)))
+from tests.redelivering import Refusing, Watched, away, states
 
 
 def listed(filled: FilledStore) -> list[dict[str, Any]]:
     return list(quarantine.list_waiting(filled.database, filled.source))
 
 
-def verified(filled: FilledStore, *, only: str | None = None) -> dict[str, Any]:
-    return verify(filled.database, filled.index, ["demo"], only=only)
-
-
-def status(filled: FilledStore) -> dict[str, Any]:
-    return describe_status(filled.project, filled.source, filled.database)
+def leave(filled: FilledStore, *waiting: str, others: Sequence[str] = (), code: int = 404) -> None:
+    """Leaves documents in the index of which some wait to be removed, as a run does that ended so."""
+    filled.fetch(*waiting, *others)
+    filled.send()
+    filled.hold_back(*waiting, code=code)
+    filled.end(exit_code=9)
 
 
 def test_approve_when_removals_wait_then_they_leave_the_index_at_once(filled: FilledStore) -> None:
-    filled.fetch("/a", "/b", "/c")
-    filled.send()
-    filled.hold_back("/a", "/b")
-    filled.end(exit_code=9)
+    leave(filled, "/a", "/b", others=["/c"])
 
     done = quarantine.approve(filled.project, filled.source, filled.database, filled.index)
 
     assert done == {"source": "demo", "documents": 2, "removed": 2, "failed": 0, "waiting": 0}
     assert filled.indexed_urls() == ["/c"]
-    assert {row["url"].removeprefix(SITE): row["state"] for row in rows(filled)} == {
-        "/a": "gone",
-        "/b": "gone",
-        "/c": "indexed",
-    }
+    assert states(filled) == {"/a": "gone", "/b": "gone", "/c": "indexed"}
     assert listed(filled) == []
-    assert verified(filled)["ok"]
+    assert filled.verify()["ok"]
 
 
 def test_approve_when_the_index_refuses_one_then_it_is_counted(filled: FilledStore) -> None:
-    filled.fetch("/a", "/b")
-    filled.send()
-    filled.hold_back("/a", "/b")
-    filled.end(exit_code=9)
+    leave(filled, "/a", "/b")
 
-    done = quarantine.approve(filled.project, filled.source, filled.database, Deaf(refused=f"{SITE}/a"))
+    done = quarantine.approve(filled.project, filled.source, filled.database, Refusing(filled, "/a"))
 
     assert done == {"source": "demo", "documents": 2, "removed": 1, "failed": 1, "waiting": 0}
 
 
 def test_approve_when_the_index_cannot_be_used_then_nothing_changes(filled: FilledStore, tmp_path: Path) -> None:
-    filled.fetch("/a")
-    filled.send()
-    filled.hold_back("/a")
-    filled.end(exit_code=9)
+    leave(filled, "/a")
     (tmp_path / "file").write_text("no index")
     broken = type(filled.index)(tmp_path / "file")
 
@@ -108,19 +64,16 @@ def test_approve_when_the_index_cannot_be_used_then_nothing_changes(filled: Fill
 def test_removals_when_the_index_goes_away_then_they_are_sent_once_it_is_back(
     filled: FilledStore, decided: Callable[..., dict[str, Any]]
 ) -> None:
-    filled.fetch("/a", "/b")
-    filled.send()
-    filled.hold_back("/a")
-    filled.end(exit_code=9)
+    leave(filled, "/a", others=["/b"])
     if decided is quarantine.restore:
         quarantine.reject(filled.project, filled.source, filled.database)
 
-    away = Away()
+    receiver = Watched(filled, away)
     with pytest.raises(IndexUnavailable):
-        decided(filled.project, filled.source, filled.database, away, retry_seconds=0)
+        decided(filled.project, filled.source, filled.database, receiver, retry_seconds=0)
     done = decided(filled.project, filled.source, filled.database, filled.index)
 
-    assert away.outcomes == ["failed"]
+    assert receiver.ended == ["failed"]
     assert done == {"source": "demo", "documents": 1, "removed": 1, "failed": 0, "waiting": 0}
     assert filled.indexed_urls() == ["/b"]
 
@@ -142,10 +95,7 @@ def test_quarantine_when_the_source_is_being_crawled_then_busy(filled: FilledSto
 
 
 def test_reject_when_removals_wait_then_the_documents_stay(filled: FilledStore) -> None:
-    filled.fetch("/a", "/b")
-    filled.send()
-    filled.hold_back("/a")
-    filled.end(exit_code=9)
+    leave(filled, "/a", others=["/b"])
 
     done = quarantine.reject(filled.project, filled.source, filled.database)
 
@@ -167,14 +117,11 @@ def test_quarantine_when_nothing_waits_or_never_ran_then_nothing_is_done(filled:
 
 
 def test_list_waiting_when_removals_wait_then_run_reason_and_time_are_told(filled: FilledStore) -> None:
-    filled.fetch("/a")
-    filled.send()
-    filled.hold_back("/a", code=410)
-    filled.end(exit_code=9)
+    leave(filled, "/a", code=410)
 
     [row] = listed(filled)
 
-    assert row == {"run": filled.run.id, "url": f"{SITE}/a", "reason": "410", "since": status(filled)["run"]["ended"]}
+    assert row == {"run": filled.run.id, "url": f"{SITE}/a", "reason": "410", "since": filled.status()["run"]["ended"]}
 
 
 def test_list_waiting_when_the_run_was_killed_then_what_it_still_holds_back_is_not_approved_unseen(
@@ -199,13 +146,10 @@ def test_list_waiting_when_the_run_was_killed_then_what_it_still_holds_back_is_n
 
 
 def test_restore_when_the_index_refuses_one_then_it_is_counted(filled: FilledStore) -> None:
-    filled.fetch("/a", "/b")
-    filled.send()
-    filled.hold_back("/a", "/b")
-    filled.end(exit_code=9)
+    leave(filled, "/a", "/b")
     quarantine.reject(filled.project, filled.source, filled.database)
 
-    done = quarantine.restore(filled.project, filled.source, filled.database, Deaf(refused=f"{SITE}/a"))
+    done = quarantine.restore(filled.project, filled.source, filled.database, Refusing(filled, "/a"))
 
     assert done == {"source": "demo", "documents": 2, "removed": 1, "failed": 1, "waiting": 0}
 
@@ -215,16 +159,13 @@ def test_decided_when_there_are_more_than_a_transaction_takes_then_all_are_meant
 ) -> None:
     monkeypatch.setattr(removal_table, "PAGE_ROWS", 2)
     names = [f"/{number}" for number in range(5)]
-    filled.fetch(*names)
-    filled.send()
-    filled.hold_back(*names)
-    filled.end(exit_code=9)
+    leave(filled, *names)
 
     shown = listed(filled)
     rejected = quarantine.reject(filled.project, filled.source, filled.database)
     kept = list(quarantine.list_rejected(filled.database, filled.source))
     done = quarantine.restore(filled.project, filled.source, filled.database, filled.index)
 
-    assert [row["url"] for row in kept] == [row["url"] for row in shown]
-    assert (len(shown), rejected["documents"], done["removed"]) == (5, 5, 5)
+    assert [row["url"] for row in kept] == [row["url"] for row in shown] == [SITE + name for name in names]
+    assert (rejected["documents"], done["removed"]) == (5, 5)
     assert filled.indexed_urls() == []

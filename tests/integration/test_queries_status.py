@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from sqlalchemy import update
 
@@ -16,12 +14,8 @@ from searchcrawl.store.states import DocumentState
 from tests.filled_store import FilledStore
 
 
-def status(filled: FilledStore) -> dict[str, Any]:
-    return describe_status(filled.project, filled.source, filled.database)
-
-
 def warned(filled: FilledStore) -> list[str]:
-    return [warning["code"] for warning in status(filled)["warnings"]]
+    return [warning["code"] for warning in filled.status()["warnings"]]
 
 
 def test_status_when_the_source_never_ran_then_scheduled(filled: FilledStore) -> None:
@@ -47,13 +41,13 @@ def test_status_when_the_source_never_ran_then_scheduled(filled: FilledStore) ->
 def test_status_when_a_run_ended_then_its_state(filled: FilledStore, reason: str, exit_code: int, state: str) -> None:
     filled.end(reason, exit_code)
 
-    assert status(filled)["state"] == state
+    assert filled.status()["state"] == state
 
 
 def test_status_when_a_run_goes_on_then_executing_with_its_queue(filled: FilledStore) -> None:
     filled.admit("/a", "/b")
 
-    found = status(filled)
+    found = filled.status()
 
     assert (found["state"], found["counts"]["to_fetch"], found["run"]["ended"]) == ("executing", 2, None)
     assert found["warnings"] == []
@@ -62,7 +56,7 @@ def test_status_when_a_run_goes_on_then_executing_with_its_queue(filled: FilledS
 def test_status_when_the_process_of_a_run_died_then_it_waits_for_resume(filled: FilledStore) -> None:
     filled.database.write(lease.release, filled.run.lease)
 
-    assert status(filled)["state"] == "waiting_for_resume"
+    assert filled.status()["state"] == "waiting_for_resume"
     assert warned(filled) == ["interrupted"]
 
 
@@ -70,7 +64,7 @@ def test_status_when_the_source_file_changed_then_force_recrawl_names_the_key(fi
     filled.end()
     edited = filled.source.model_copy(update={"scope": filled.source.scope.model_copy(update={"depth": 3})})
 
-    assert status(filled)["force_recrawl"] is None
+    assert filled.status()["force_recrawl"] is None
     assert describe_status(filled.project, edited, filled.database)["force_recrawl"] == "changed: scope.depth"
 
 
@@ -81,7 +75,7 @@ def test_status_when_a_release_reads_pages_otherwise_then_force_recrawl_says_so_
     for name in ("convert", "html"):
         monkeypatch.setitem(VERSIONS, name, 99)
 
-    found = status(filled)["force_recrawl"]
+    found = filled.status()["force_recrawl"]
 
     assert found == "changed: how this release reads files, how this release reads pages"
 
@@ -104,15 +98,15 @@ def test_status_when_something_needs_attention_then_it_is_warned_about(filled: F
     filled.end(exit_code=8)
 
     assert warned(filled) == ["no_start", "waiting", "quarantine", "refused", "cache"]
-    assert [each["message"].partition(" for ")[0] for each in status(filled)["warnings"][1:3]] == [
+    assert [each["message"].partition(" for ")[0] for each in filled.status()["warnings"][1:3]] == [
         "2 documents or deletions wait",
         "1 deletion waits",
     ]
-    assert "the index refuses 1 document: " in status(filled)["warnings"][3]["message"]
+    assert "the index refuses 1 document: " in filled.status()["warnings"][3]["message"]
     cache = filled.project.cache.model_copy(update={"preserve": False})
     without = describe_status(filled.project.model_copy(update={"cache": cache}), filled.source, filled.database)
     assert [each["code"] for each in without["warnings"]] == ["no_start", "waiting", "quarantine", "refused"]
-    assert {name: status(filled)[name] for name in ("documents", "waiting", "quarantined")} == {
+    assert {name: filled.status()[name] for name in ("documents", "waiting", "quarantined")} == {
         "documents": 2,
         "waiting": 2,
         "quarantined": 1,
@@ -145,8 +139,8 @@ def test_status_when_a_run_ended_with_8_then_says_whether_the_login_or_the_start
     filled.end(exit_code=8)
 
     assert warned(filled) == warnings
-    assert message in status(filled)["warnings"][0]["message"]
-    assert not {"login_failures", "no_start"} & set(status(filled)["counts"])
+    assert message in filled.status()["warnings"][0]["message"]
+    assert not {"login_failures", "no_start"} & set(filled.status()["counts"])
 
 
 def test_cache_figures_when_documents_are_cached_then_records_and_files_are_counted(filled: FilledStore) -> None:
@@ -169,6 +163,6 @@ def test_status_when_pages_are_empty_without_their_scripts_then_names_the_key_th
     filled.end(exit_code=0)
 
     assert warned(filled) == ["needs_javascript"]
-    said = status(filled)["warnings"][0]["message"]
+    said = filled.status()["warnings"][0]["message"]
     assert said.startswith("2 pages that the last run read have next to no text without JavaScript: [render] mode")
-    assert "shells" not in status(filled)["counts"]
+    assert "shells" not in filled.status()["counts"]

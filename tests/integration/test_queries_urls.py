@@ -14,12 +14,8 @@ from searchcrawl.store.urls.url_state import UrlState
 from tests.filled_store import SITE, FilledStore
 
 
-def rows(filled: FilledStore, **wanted: Any) -> list[dict[str, Any]]:
-    return list(list_urls(filled.database, filled.source, UrlFilter(**wanted)))
-
-
 def paths(filled: FilledStore, **wanted: Any) -> list[str]:
-    return [row["url"].removeprefix(SITE) for row in rows(filled, **wanted)]
+    return [row["url"].removeprefix(SITE) for row in filled.rows(**wanted)]
 
 
 def test_list_urls_when_each_kind_is_there_then_every_state_is_found(filled: FilledStore) -> None:
@@ -42,7 +38,7 @@ def test_list_urls_when_each_kind_is_there_then_every_state_is_found(filled: Fil
     filled.settle("/fetching", 0, state=FetchState.FETCHING)
     filled.admit("/outside", code=955, rule="scope.include_hosts: no include matches")
 
-    found = {row["url"].removeprefix(SITE): (row["state"], row["in_index"]) for row in rows(filled)}
+    found = {row["url"].removeprefix(SITE): (row["state"], row["in_index"]) for row in filled.rows()}
 
     assert found == {
         "/indexed": ("indexed", True),
@@ -66,7 +62,7 @@ def test_list_urls_when_a_document_is_indexed_then_all_its_fields_are_shown(fill
     filled.settle("/page", 200, redirects='[{"url":"http://www.acme.test:8000/page","code":302}]')
     filled.send()
 
-    row = rows(filled)[1]
+    row = filled.rows()[1]
 
     assert row.pop("first_seen") <= row.pop("last_fetched")
     assert row == {
@@ -99,7 +95,7 @@ def test_list_urls_when_the_index_refuses_a_document_then_it_failed_with_that_re
         assert batch is not None
         batch_table.note_refused(transaction, batch, [(filled.ids["/page"], "unknown field 'x'")])
 
-    [row] = rows(filled)
+    [row] = filled.rows()
 
     assert (row["state"], row["in_index"], row["error"]) == ("failed", False, "unknown field 'x'")
 
@@ -111,7 +107,7 @@ def test_list_urls_when_a_copy_is_known_then_its_survivor_is_named(filled: Fille
     )
     filled.settle("/second", 909)
 
-    row = rows(filled)[1]
+    row = filled.rows()[1]
 
     assert (row["state"], row["duplicate_of"]) == ("duplicate", f"{SITE}/first")
 

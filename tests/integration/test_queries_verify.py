@@ -13,52 +13,20 @@ from sqlalchemy import update
 from searchcrawl import urls
 from searchcrawl.comparison.differences import list_crawled_sources
 from searchcrawl.exceptions import IndexUnavailable, UnsupportedByIndex
-from searchcrawl.index.receiver import Batch, IndexEntry, Receipt
+from searchcrawl.index.receiver import Batch, IndexEntry
 from searchcrawl.items import Removal
 from searchcrawl.store.run_schema import batches
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import BatchState, DocumentState
 from tests.filled_store import SITE, FilledStore
-from tests.verifying import verify
+from tests.redelivering import Watched
 
 KINDS = ("missing", "extra", "stale", "foreign")
 
 
-@pytest.fixture
-def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = Committing(tmp_path, store_url)
-    yield store
-    store.close()
-
-
-class Committing(FilledStore):
-    """One whose deliveries are visible in the index once they are sent."""
-
-    def send(self) -> int:
-        version = super().send()
-        with self.database.write_once() as transaction:
-            transaction.execute(update(batches).values(state=int(BatchState.COMMITTED)))
-        return version
-
-
-class Deaf:
-    """A receiver that takes documents and answers no question; refuses removals of ``refused``."""
-
-    def __init__(self, refused: str = "") -> None:
-        self._refused = refused
-
-    def begin(self, source: str, run: int) -> None:
-        pass
-
-    def deliver(self, batch: Batch) -> list[Receipt]:
-        return [Receipt(each.id, accepted=each.url != self._refused) for each in batch.removals]
-
-    def end(self, outcome: str) -> None:
-        pass
-
-
-def verified(filled: FilledStore, *, only: str | None = None) -> dict[str, Any]:
-    return verify(filled.database, filled.index, ["demo"], only=only)
+@pytest.fixture(autouse=True)
+def deliveries_are_visible(filled: FilledStore) -> None:
+    filled.commits = True
 
 
 def drop(filled: FilledStore, path: str) -> None:
@@ -72,7 +40,7 @@ def urls_of(found: dict[str, Any], kind: str) -> list[str]:
 
 
 def test_verify_when_nothing_was_crawled_then_ok(filled: FilledStore) -> None:
-    assert verified(filled) == {"ok": True, "missing": [], "extra": [], "stale": [], "foreign": [], "repaired": 0}
+    assert filled.verify() == {"ok": True, "missing": [], "extra": [], "stale": [], "foreign": [], "repaired": 0}
 
 
 def test_verify_when_index_and_table_agree_then_ok(filled: FilledStore) -> None:
@@ -80,8 +48,8 @@ def test_verify_when_index_and_table_agree_then_ok(filled: FilledStore) -> None:
     filled.send()
     filled.fetch("/waits")
 
-    assert verified(filled)["ok"]
-    assert verified(filled, only="demo")["ok"]
+    assert filled.verify()["ok"]
+    assert filled.verify(only="demo")["ok"]
 
 
 def test_verify_when_they_differ_then_each_difference_is_named_exactly(filled: FilledStore) -> None:
@@ -97,7 +65,7 @@ def test_verify_when_they_differ_then_each_difference_is_named_exactly(filled: F
         other = update(documents).where(documents.c.url_id == filled.ids["/4"]).values(fields_digest=bytes(32))
         transaction.execute(other)
 
-    found = verified(filled)
+    found = filled.verify()
 
     assert not found["ok"]
     assert [entry["url"] for entry in found["missing"]] == [lost]
@@ -105,7 +73,7 @@ def test_verify_when_they_differ_then_each_difference_is_named_exactly(filled: F
     assert {entry["url"] for entry in found["stale"]} == {altered, old}
     assert [entry["url"] for entry in found["extra"]] == [f"{SITE}/new"]
     assert [entry["url"] for entry in found["foreign"]] == [f"{SITE}/other"]
-    assert verified(filled, only="demo") == {**found, "foreign": []}
+    assert filled.verify(only="demo") == {**found, "foreign": []}
 
 
 def test_verify_when_documents_differ_then_each_names_the_command_that_mends_it(
@@ -128,7 +96,7 @@ def test_verify_when_documents_differ_then_each_names_the_command_that_mends_it(
     theirs = IndexEntry("~ theirs", 0, "", f"{SITE}/theirs")
     monkeypatch.setattr(filled.index, "scan", lambda source: iter([*scan(source), theirs]))
 
-    found = verified(filled)
+    found = filled.verify()
 
     why = {each["url"].removeprefix(SITE): each["why"].partition("; ")[2] for kind in KINDS for each in found[kind]}
     assert why == {
@@ -147,7 +115,7 @@ def test_verify_when_the_index_is_empty_then_all_are_missing(filled: FilledStore
     filled.send()
     empty = type(filled.index)(tmp_path / "empty")
 
-    found = verify(filled.database, empty, ["demo"], only=None)
+    found = filled.verify(empty)
 
     assert {entry["url"].removeprefix(SITE) for entry in found["missing"]} == set(filled.ids)
     assert len(found["missing"]) == 1200
@@ -159,7 +127,7 @@ def test_verify_when_a_changed_document_waits_then_its_old_form_is_no_difference
     with filled.database.write_once() as transaction:
         transaction.execute(update(documents).values(fields_digest=bytes(32), state=int(DocumentState.CACHED)))
 
-    assert verified(filled)["ok"]
+    assert filled.verify()["ok"]
 
 
 def between(filled: FilledStore, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
@@ -186,7 +154,7 @@ def test_verify_when_a_delivery_happens_between_both_reads_then_it_is_no_differe
         filled.send()
 
     between(filled, monkeypatch, deliver)
-    found = verified(filled)
+    found = filled.verify()
 
     assert {kind: urls_of(found, kind) for kind in KINDS} == {
         "missing": ["/lost"],
@@ -214,7 +182,7 @@ def test_verify_when_a_delivery_happens_during_the_second_look_then_it_is_no_dif
     between(filled, monkeypatch, deliver)
     monkeypatch.setattr(filled.index, "find_versions", find_then_deliver)
 
-    assert verified(filled)["ok"]
+    assert filled.verify()["ok"]
 
 
 @pytest.mark.parametrize("state", [DocumentState.SENDING, DocumentState.REMOVING])
@@ -229,9 +197,9 @@ def test_verify_when_documents_are_under_way_then_a_difference_only_without_a_pr
             update(documents).where(documents.c.url_id == filled.ids["/moves"]).values(state=int(state))
         )
 
-    crawled = verified(filled)
+    crawled = filled.verify()
     filled.end()
-    left = verified(filled)
+    left = filled.verify()
 
     assert crawled["ok"]
     assert urls_of(left, "missing") == ["/moves"]
@@ -246,11 +214,11 @@ def test_verify_when_a_delivery_is_not_visible_yet_then_a_difference_only_withou
     with filled.database.write_once() as transaction:
         transaction.execute(update(batches).values(state=int(BatchState.ACKNOWLEDGED)))
 
-    crawled = verified(filled)
+    crawled = filled.verify()
     filled.end()
 
     assert crawled["ok"]
-    assert urls_of(verified(filled), "missing") == ["/waits"]
+    assert urls_of(filled.verify(), "missing") == ["/waits"]
 
 
 def test_verify_when_a_removal_is_not_visible_yet_then_a_difference_only_without_a_process(filled: FilledStore) -> None:
@@ -262,11 +230,11 @@ def test_verify_when_a_removal_is_not_visible_yet_then_a_difference_only_without
         )
         transaction.execute(update(batches).values(state=int(BatchState.ACKNOWLEDGED), removals=1))
 
-    crawled = verified(filled)
+    crawled = filled.verify()
     filled.end()
 
     assert crawled["ok"]
-    assert urls_of(verified(filled), "extra") == ["/leaves"]
+    assert urls_of(filled.verify(), "extra") == ["/leaves"]
 
 
 def test_verify_when_a_receipt_was_lost_then_neither_presence_nor_absence_is_a_difference(filled: FilledStore) -> None:
@@ -276,7 +244,7 @@ def test_verify_when_a_receipt_was_lost_then_neither_presence_nor_absence_is_a_d
     with filled.database.write_once() as transaction:
         transaction.execute(update(documents).values(indexed_version=0))
 
-    assert verified(filled)["ok"]
+    assert filled.verify()["ok"]
 
 
 def test_verify_when_somebody_else_wrote_a_document_then_it_is_foreign_whatever_its_id(
@@ -285,12 +253,12 @@ def test_verify_when_somebody_else_wrote_a_document_then_it_is_foreign_whatever_
     entry = IndexEntry("theirs, not ours", 0, "", "http://theirs.test/")
     monkeypatch.setattr(filled.index, "scan", lambda source: iter([entry]))
 
-    assert [each["id"] for each in verified(filled)["foreign"]] == [entry.id]
+    assert [each["id"] for each in filled.verify()["foreign"]] == [entry.id]
 
 
 def test_verify_when_the_receiver_cannot_list_then_refused(filled: FilledStore) -> None:
-    with pytest.raises(UnsupportedByIndex, match="Deaf cannot list"):
-        verify(filled.database, Deaf(), ["demo"], only=None)
+    with pytest.raises(UnsupportedByIndex, match="Watched cannot list"):
+        filled.verify(Watched(filled))
 
 
 def test_being_crawled_when_a_process_holds_the_source_then_it_is_named(filled: FilledStore) -> None:
@@ -311,4 +279,4 @@ def test_verify_when_the_index_lists_in_another_order_or_twice_then_nothing_is_n
     monkeypatch.setattr(filled.index, "scan", lambda source: iter(entries))
 
     with pytest.raises(IndexUnavailable, match="not by rising id"):
-        verified(filled, only="demo")
+        filled.verify(only="demo")

@@ -16,7 +16,7 @@ from searchcrawl.exceptions import CacheError
 from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument, Place
 from tests.filled_store import SITE, CachedStore
-from tests.redelivering import NAMES, Watched, flush, seal, sent, states, verified
+from tests.redelivering import NAMES, Watched, flush, seal, sent, states
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_flush_when_there_are_several_parts_then_each_goes_once_and_in_order(fil
 
     assert done == sent(4)
     assert [titles(batch) for batch in receiver.batches] == [["Page /a", "Page /b"], ["Page /c", "Page /d"]]
-    assert verified(filled)["ok"]
+    assert filled.verify()["ok"]
 
 
 def test_flush_when_a_part_is_full_then_the_rest_of_what_was_read_is_another(
@@ -157,4 +157,4 @@ def test_flush_when_the_cache_fails_behind_the_first_part_then_its_receipts_stay
     assert {name: first[name] for name in ("/a", "/b")} == {"/a": "indexed", "/b": "indexed"}
     assert done == sent(2)
     assert [titles(batch) for batch in rest.batches] == [["Page /c", "Page /d"]]
-    assert verified(filled)["ok"]
+    assert filled.verify()["ok"]

@@ -27,8 +27,7 @@ PAGE: Final = 4
 
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    for table in (removal_table, removal_table):
-        monkeypatch.setattr(table, "PAGE_ROWS", PAGE)
+    monkeypatch.setattr(removal_table, "PAGE_ROWS", PAGE)
 
 
 class Store(FilledStore):
@@ -124,22 +123,6 @@ def test_removals_when_killed_between_pages_that_are_removed_then_the_rest_is_re
     assert after.indexed_urls() == list(PATHS[gone:])
     assert (after.run.copy_counts()["deleted"], after.count_recent()) == (gone, gone)
     after.close()
-
-
-def test_quarantine_when_it_is_longer_than_a_page_then_listed_approved_and_rejected_in_pages(
-    tmp_path: Path, store_url: str
-) -> None:
-    store = Store(tmp_path, store_url)
-    store.delete(30)
-    store.remove()
-    store.end(exit_code=9)
-
-    listed = list(quarantine.list_waiting(store.database, store.source))
-    rejected = quarantine.reject(store.project, store.source, store.database)
-
-    assert [row["url"][-3:] for row in listed] == list(PATHS[:30])
-    assert (rejected["documents"], store.totals()) == (30, (40, 0))
-    store.close()
 
 
 def test_approve_when_it_is_killed_between_pages_then_the_rest_goes_on_waiting(tmp_path: Path, store_url: str) -> None:

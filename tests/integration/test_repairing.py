@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 from sqlalchemy import select, update
+from tests.verifying import verify
 
 from searchcrawl import urls
 from searchcrawl.exceptions import IndexUnavailable
@@ -26,7 +27,6 @@ from searchcrawl.store.states import DocumentState
 from tests.filled_store import SITE, CachedStore
 from tests.redelivering import Doubtful, Solid, flush, states
 from tests.tampering import tamper
-from tests.verifying import verify
 
 pytestmark = pytest.mark.extended
 
@@ -58,12 +58,12 @@ def repair(
         beyond_limits=yes,
         retry_seconds=0,
     )
-    found = verify(cached.database, given, ["demo"], only=only, treat=doing.treat)
+    found = cached.verify(given, only=only, treat=doing.treat)
     return found, doing
 
 
 def verified(cached: CachedStore) -> dict[str, list[str]]:
-    found = verify(cached.database, cached.index, ["demo"], only=None)
+    found = cached.verify()
     return {kind: [each["url"].removeprefix(SITE) for each in found[kind]] for kind in GOOD}
 
 

@@ -23,8 +23,6 @@ from tests.redelivering import (
     resend,
     sent,
     states,
-    status,
-    verified,
     with_threshold,
 )
 
@@ -36,15 +34,15 @@ def test_resend_when_the_index_was_emptied_then_the_same_documents_are_in_with_n
     version = cached.send()
     cached.end()
     empty_the_index(cached)
-    before = verified(cached)
+    before = cached.verify()
 
     done = resend(cached)
 
     assert len(before["missing"]) == 4
     assert done == sent(4)
-    assert verified(cached)["ok"]
+    assert cached.verify()["ok"]
     assert {entry.crawl_version for entry in cached.index.scan(None)}.isdisjoint({version})
-    assert status(cached)["counts"]["indexed"] == 0
+    assert cached.status()["counts"]["indexed"] == 0
     assert states(cached) == dict.fromkeys(NAMES, "indexed")
 
 
@@ -57,7 +55,7 @@ def test_resend_when_the_index_holds_more_then_what_the_table_does_not_know_stay
     done = resend(cached)
 
     assert done == sent(1)
-    assert [entry["url"].removeprefix(SITE) for entry in verified(cached)["extra"]] == ["/stale"]
+    assert [entry["url"].removeprefix(SITE) for entry in cached.verify()["extra"]] == ["/stale"]
 
 
 def test_resend_when_deletions_wait_then_their_documents_go_in_and_still_wait(cached: CachedStore) -> None:
@@ -72,7 +70,7 @@ def test_resend_when_deletions_wait_then_their_documents_go_in_and_still_wait(ca
 
     assert done == sent(4)
     assert cached.indexed_urls() == list(NAMES)
-    assert verified(cached)["ok"]
+    assert cached.verify()["ok"]
     assert [row["url"].removeprefix(SITE) for row in quarantine.list_waiting(cached.database, cached.source)] == [
         "/a",
         "/b",
@@ -88,10 +86,10 @@ def test_resend_when_the_index_had_refused_a_document_then_it_is_tried_again(cac
     refuse(cached, "/b")
     cached.end()
 
-    assert status(cached)["warnings"][-1]["code"] == "refused"
+    assert cached.status()["warnings"][-1]["code"] == "refused"
     assert flush(cached) == sent(0)
     assert resend(cached) == sent(2)
-    assert (cached.indexed_urls(), status(cached)["warnings"]) == (["/a", "/b"], [])
+    assert (cached.indexed_urls(), cached.status()["warnings"]) == (["/a", "/b"], [])
 
 
 def test_resend_when_the_index_refuses_a_document_again_then_it_failed_and_is_not_sent_for_ever(
@@ -147,7 +145,7 @@ def test_resend_when_cut_off_then_a_flush_sends_the_rest_alone(cached: CachedSto
 
     with pytest.raises(IndexUnavailable):
         resend(cached, receiver)
-    warned = [warning["code"] for warning in status(cached)["warnings"]]
+    warned = [warning["code"] for warning in cached.status()["warnings"]]
     rest = Watched(cached)
     done = flush(cached, rest)
 
@@ -158,7 +156,7 @@ def test_resend_when_cut_off_then_a_flush_sends_the_rest_alone(cached: CachedSto
         "/c",
         "/d",
     ]
-    assert verified(cached)["ok"]
+    assert cached.verify()["ok"]
     assert flush(cached, Watched(cached, away)) == sent(0)
 
 

@@ -13,8 +13,6 @@ from sqlalchemy.engine import Engine
 
 from searchcrawl.index.receiver import SearchQuery
 from searchcrawl.queries.search import ask
-from searchcrawl.store import batch_table
-from searchcrawl.store.states import BatchState
 from tests.filled_store import FilledStore
 
 SOURCES: Final = [f"source{number}" for number in range(8)]
@@ -40,9 +38,7 @@ def fill(folder: Path, store_url: str) -> FilledStore:
         store = FilledStore(folder, store_url, name)
         store.fetch(*(f"/{name}/{number}" for number in range(30)))
         store.send()
-        with store.database.write_once() as transaction:
-            for batch in batch_table.find_unfinished(transaction, store.run.source_id):
-                batch_table.set_state(transaction, batch.number, BatchState.COMMITTED)
+        store.commit()
         store.end()
         store.close()
     return store

@@ -15,9 +15,8 @@ from searchcrawl.commit import document_rows
 from searchcrawl.commit.group_commit import GroupCommit, Listeners, WriterQueue
 from searchcrawl.commit.review import Review
 from searchcrawl.delivery.cache_space import CacheSpace
-from searchcrawl.items import Document, Place
+from searchcrawl.items import Document
 from searchcrawl.store.documents import segment_table
-from searchcrawl.store.schema import documents
 from tests.factories import claim, document
 from tests.filled_store import SITE, FilledStore
 
@@ -67,15 +66,10 @@ def visited(filled: FilledStore, path: str) -> Document:
     return document(f"page {path}", claim=claim(filled.ids[path], url=SITE + path))
 
 
-def place_of(filled: FilledStore, path: str) -> Place:
-    with filled.database.read_once() as transaction:
-        row = transaction.execute(documents.select().where(documents.c.url_id == filled.ids[path])).one()
-    return Place(
-        segment=row.segment,
-        offset=row.record_offset,
-        response_bytes=row.response_bytes,
-        fields_bytes=row.fields_bytes,
-    )
+def body_of(filled: FilledStore, cache: DocumentCache, path: str) -> bytes:
+    place = filled.find_place(path)
+    assert place is not None
+    return cache.read_page(place, url=SITE + path).body
 
 
 def test_record_when_a_frozen_process_goes_on_writing_then_it_is_whole(
@@ -90,8 +84,7 @@ def test_record_when_a_frozen_process_goes_on_writing_then_it_is_whole(
         frozen.append(document_rows.build_record(visited(filled, f"/frozen-{number}")))
     frozen.sync()
 
-    page = cache.read_page(place_of(filled, "/taken-over"), url=f"{SITE}/taken-over")
-    assert page.body == b"page /taken-over"
+    assert body_of(filled, cache, "/taken-over") == b"page /taken-over"
     assert filled.run.shutdown.failure is None
 
 
@@ -109,5 +102,5 @@ def test_segment_when_it_is_begun_in_place_of_another_then_it_is_not_given_up(
     waiting.submit(visited(filled, "/page"))
     writer.finish()
 
-    assert cache.read_page(place_of(filled, "/page"), url=f"{SITE}/page").body == b"page /page"
+    assert body_of(filled, cache, "/page") == b"page /page"
     assert filled.database.read(segment_table.find_open, filled.run.source_id)[0] == 2

@@ -13,8 +13,6 @@ from searchcrawl.codes import Code, describe_code
 from searchcrawl.counters import COUNTS
 from searchcrawl.exceptions import StoreError
 from searchcrawl.queries.runs import list_runs
-from searchcrawl.queries.status import describe_status
-from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.rules.lifecycle import describe_evidence, is_evidence
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState, FetchState
@@ -64,7 +62,7 @@ def test_view_urls_when_rows_are_in_all_states_then_it_says_what_urls_says(fille
         *("etag", "checksum", "duplicate_of", "batch"),
     )
 
-    shown = {row["access_url"]: row for row in list_urls(filled.database, filled.source, UrlFilter())}
+    shown = {row["access_url"]: row for row in filled.rows()}
     seen = {row["url"]: row for row in read(filled, "SELECT * FROM view_urls")}
 
     assert seen.keys() == shown.keys()
@@ -103,7 +101,7 @@ def test_view_sources_then_it_says_what_status_says(filled: FilledStore) -> None
     filled.fetch("/c")
 
     (seen,) = read(filled, "SELECT * FROM view_sources")
-    status = describe_status(filled.project, filled.source, filled.database)
+    status = filled.status()
 
     assert [*seen] == [*VIEWS["view_sources"]]
     assert (seen["source"], seen["run"]) == ("demo", status["run"]["id"])
