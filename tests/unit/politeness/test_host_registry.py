@@ -347,45 +347,40 @@ def test_days_when_named_then_they_are_those(days: str, numbers: set[int]) -> No
     assert parse_days(days) == numbers
 
 
-@pytest.mark.parametrize(
-    ("day", "time", "delay_seconds"),
-    [
-        (0, "07:59", 1.0),
-        (0, "08:00", 5.0),
-        (4, "17:59", 5.0),
-        (4, "18:00", 1.0),
-        (5, "12:00", 1.0),
-        (6, "12:00", 1.0),
-    ],
-)
-def test_delay_when_a_window_holds_then_it_is_that_of_the_window(day: int, time: str, delay_seconds: float) -> None:
-    moment = MONDAY + timedelta(days=day, minutes=parse_minute(time))
-
-    assert plan(window("mon-fri", "08:00", "18:00")).delay_seconds(moment) == delay_seconds
+WORKDAYS, FRIDAY_NIGHT = window("mon-fri", "08:00", "18:00"), window("fri", "22:00", "06:00")
+MONDAYS, ALWAYS = window("mon", "08:00", "18:00", 2.0), window("mon-sun", "00:00", "00:00", 9.0)
 
 
 @pytest.mark.parametrize(
-    ("day", "time", "delay_seconds"),
+    ("windows", "day", "time", "delay_seconds"),
     [
-        (4, "21:59", 1.0),
-        (4, "22:00", 5.0),
-        (5, "00:00", 5.0),
-        (5, "05:59", 5.0),
-        (5, "06:00", 1.0),
-        (4, "03:00", 1.0),
-        (5, "22:00", 1.0),
+        ([WORKDAYS], 0, "07:59", 1.0),
+        ([WORKDAYS], 0, "08:00", 5.0),
+        ([WORKDAYS], 4, "17:59", 5.0),
+        ([WORKDAYS], 4, "18:00", 1.0),
+        ([WORKDAYS], 5, "12:00", 1.0),
+        ([WORKDAYS], 6, "12:00", 1.0),
+        # What goes over midnight belongs to the day it began, also over the end of the week.
+        ([FRIDAY_NIGHT], 4, "21:59", 1.0),
+        ([FRIDAY_NIGHT], 4, "22:00", 5.0),
+        ([FRIDAY_NIGHT], 5, "00:00", 5.0),
+        ([FRIDAY_NIGHT], 5, "05:59", 5.0),
+        ([FRIDAY_NIGHT], 5, "06:00", 1.0),
+        ([FRIDAY_NIGHT], 4, "03:00", 1.0),
+        ([FRIDAY_NIGHT], 5, "22:00", 1.0),
+        ([window("sun", "22:00", "06:00")], 0, "05:00", 5.0),
+        # The longest counts, whatever their order.
+        ([MONDAYS, ALWAYS], 0, "09:00", 9.0),
+        ([ALWAYS, MONDAYS], 0, "09:00", 9.0),
+        ([window("mon", "00:00", "06:00", 0.0)], 0, "00:00", 0.0),
     ],
 )
-def test_delay_when_a_window_goes_over_midnight_then_it_belongs_to_the_day_it_began(
-    day: int, time: str, delay_seconds: float
+def test_delay_when_windows_are_in_force_then_it_is_theirs(
+    windows: list[DelayWindow], day: int, time: str, delay_seconds: float
 ) -> None:
     moment = MONDAY + timedelta(days=day, minutes=parse_minute(time))
 
-    assert plan(window("fri", "22:00", "06:00")).delay_seconds(moment) == delay_seconds
-
-
-def test_delay_when_a_window_goes_over_the_end_of_the_week_then_monday_has_its_rest() -> None:
-    assert plan(window("sun", "22:00", "06:00")).delay_seconds(MONDAY + timedelta(hours=5)) == 5.0
+    assert plan(*windows).delay_seconds(moment) == delay_seconds
 
 
 def test_delay_when_a_window_begins_and_ends_at_one_time_then_it_is_a_whole_day() -> None:
@@ -394,17 +389,6 @@ def test_delay_when_a_window_begins_and_ends_at_one_time_then_it_is_a_whole_day(
     hours = [hour for hour in range(7 * 24) if tested.delay_seconds(MONDAY + timedelta(hours=hour)) == 5.0]
 
     assert hours == list(range(5 * 24, 7 * 24))
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_delay_when_windows_overlap_then_the_longest_counts_whatever_their_order(order: int) -> None:
-    windows = [window("mon", "08:00", "18:00", 2.0), window("mon-sun", "00:00", "00:00", 9.0)][::order]
-
-    assert plan(*windows).delay_seconds(MONDAY + timedelta(hours=9)) == 9.0
-
-
-def test_delay_when_the_window_asks_for_none_then_there_is_none() -> None:
-    assert plan(window("mon", "00:00", "06:00", 0.0)).delay_seconds(MONDAY) == 0.0
 
 
 def test_delay_when_a_zone_is_named_then_its_clock_counts_also_when_that_is_put_forward() -> None:

@@ -35,17 +35,6 @@ def test_failed_when_connections_fail_in_a_row_then_the_host_is_blocked_with_its
     assert blocked(tested) == [(HOST, 906, 4)]
 
 
-def test_failed_when_an_answer_comes_in_between_then_counting_begins_anew(now: list[float]) -> None:
-    tested = build_window()
-
-    for _ in range(FAILURES_TO_BLOCK - 1):
-        tested.hosts.record_failure(HOST, 906)
-    tested.hosts.record_answer(HOST)
-    tested.hosts.record_failure(HOST, 906)
-
-    assert tested.hosts.blocked_code(HOST) is None
-
-
 @pytest.mark.parametrize(
     ("code", "retry_after", "is_blocked"),
     [

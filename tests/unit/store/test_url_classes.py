@@ -97,25 +97,47 @@ def test_reopen_when_a_url_was_visited_in_the_run_then_it_is_one_url_in_one_clas
     assert settle(database, ids, code=404, failed_runs=1) == {"to_fetch": -1, "fetch_failures": 1}
 
 
-def test_reopen_when_another_run_visited_it_then_it_becomes_one_of_this_run(database: Database) -> None:
-    ids = add(database, ["a", "b"])
-    settle(database, ids, run=RUN - 1)
-
-    assert count(database, lambda transaction: url_table.reopen(transaction, ids[:1])) == {
-        "to_fetch": 1,
-        "discovered": 1,
-    }
+def refuse(transaction: Transaction, ids: list[int]) -> None:
+    refused = [Settled(url_id=url_id, code=955, due_ms=None, fetched_ms=None) for url_id in ids]
+    url_table.settle(transaction, refused, REFUSED_LATER)
 
 
-def test_settle_when_an_edited_rule_refuses_a_row_that_is_not_due_then_it_is_rejected_in_this_run(
-    database: Database,
+@pytest.mark.parametrize(
+    ("due_ms", "work", "changes"),
+    [
+        (LATER, url_table.reopen, {"to_fetch": 1, "discovered": 1}),
+        (LATER, refuse, {"rejected": 1, "discovered": 1}),
+        (NOW_MS, orphan_table.park, {"to_fetch": -1, "discovered": -1}),
+        (
+            NOW_MS,
+            lambda transaction, ids: review_table.put_off(transaction, SOURCE, after=0, horizon_ms=NOW_MS),
+            {"to_fetch": -1, "discovered": -1},
+        ),
+        (
+            NOW_MS,
+            lambda transaction, ids: forget_table.empty(transaction, dict.fromkeys(ids, "forget: a")),
+            {"to_fetch": -1, "discovered": -1},
+        ),
+    ],
+    ids=["reopened", "refused by an edited rule", "parked as an orphan", "put off by a replay", "forgotten"],
+)
+def test_row_when_another_run_visited_it_then_what_is_done_to_it_takes_it_into_this_run_or_out(
+    database: Database, due_ms: int, work: Callable[[Transaction, list[int]], object], changes: dict[str, int]
 ) -> None:
     ids = add(database, ["a"])
-    settle(database, ids, run=RUN - 1)
+    settle(database, ids, run=RUN - 1, due_ms=due_ms)
 
-    refused = [Settled(url_id=ids[0], code=955, due_ms=None, fetched_ms=None)]
-    found = count(database, lambda transaction: url_table.settle(transaction, refused, REFUSED_LATER))
-    assert found == {"rejected": 1, "discovered": 1}
+    assert count(database, lambda transaction: work(transaction, ids)) == changes
+
+
+def test_orphan_when_something_names_it_again_then_it_is_of_the_run_again(database: Database) -> None:
+    ids = add(database, ["a"])
+    settle(database, ids, run=RUN - 1, due_ms=NOW_MS)
+    database.write(orphan_table.park, ids)
+
+    named = count(database, lambda transaction: orphan_table.note_named(transaction, ids, due_ms=0))
+
+    assert named == {"to_fetch": 1, "discovered": 1}
 
 
 def test_claim_and_release_then_nothing_changes(database: Database) -> None:
@@ -128,34 +150,6 @@ def test_claim_and_release_then_nothing_changes(database: Database) -> None:
         url_table.release(transaction, ids)
 
     assert count(database, work) == {}
-
-
-def test_orphans_when_parked_and_named_again_then_out_of_the_run_and_in(database: Database) -> None:
-    ids = add(database, ["a"])
-    settle(database, ids, run=RUN - 1, due_ms=NOW_MS)
-
-    parked = count(database, lambda transaction: orphan_table.park(transaction, ids))
-    named = count(database, lambda transaction: orphan_table.note_named(transaction, ids, due_ms=0))
-
-    assert (parked, named) == ({"to_fetch": -1, "discovered": -1}, {"to_fetch": 1, "discovered": 1})
-
-
-def test_put_off_when_a_replay_leaves_rows_then_they_are_out_of_the_run(database: Database) -> None:
-    ids = add(database, ["a", "b"])
-    settle(database, ids, run=RUN - 1, due_ms=NOW_MS)
-
-    def put_off(transaction: Transaction) -> None:
-        review_table.put_off(transaction, SOURCE, after=0, horizon_ms=NOW_MS)
-
-    assert count(database, put_off) == {"to_fetch": -2, "discovered": -2}
-
-
-def test_forget_when_a_url_was_to_fetch_then_it_is_out_of_the_run(database: Database) -> None:
-    ids = add(database, ["a"])
-
-    changed = count(database, lambda transaction: forget_table.empty(transaction, dict.fromkeys(ids, "forget: a")))
-
-    assert changed == {"to_fetch": -1, "discovered": -1}
 
 
 def test_set_aside_when_a_run_begins_then_the_table_has_a_failure_of_it(database: Database) -> None:
