@@ -19,7 +19,7 @@ from searchcrawl import failpoints, urls
 from searchcrawl.selftest.final_state import FinalState, differences, inconsistencies
 from searchcrawl.sources.loading import load_project
 from tests import backends
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import CrawlProject, absent_index, new_project
 from tests.acceptance.support_quarantine import decide, listed
 from tests.acceptance.support_stories import page, source
 from tests.counted import find_wrong_counters
@@ -27,7 +27,6 @@ from tests.crawl_forks import COMMANDS
 from tests.final_state import read_state
 from tests.site.client import SiteProcess, configure
 from tests.site.expected import short
-from tests.solr_server import free_port
 from tests.tampering import tamper
 
 #: What commands alone pass; crawls pass all others (test_kill.py).
@@ -253,7 +252,7 @@ def _flush(project: CrawlProject) -> Words:
         text = " ".join(f"newer{number}x{place}" for place in range(200))
         project.site.set_page(host, f"/{number}.html", page(f"newer {number}", text=text))
     before = (project.folder / "searchcrawl.toml").read_text("utf-8")
-    configure(project.folder, index={"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"})
+    configure(project.folder, index=absent_index())
     ended = project.crawl("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
     assert ended.exit_code == 6, ended
     (project.folder / "searchcrawl.toml").write_text(before, "utf-8")

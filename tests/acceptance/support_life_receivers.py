@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from searchcrawl import urls
-from tests.acceptance.support_project import CrawlProject
+from tests.acceptance.support_project import CrawlProject, absent_index
 from tests.acceptance.support_receivers import AWAY, BOTH, CLASS, list_receivers, read_fields, read_lines, set_receivers
 from tests.site.toml_text import to_toml
-from tests.solr_server import free_port
 from tests.stored_rows import query
 
 #: What may happen to them; the last brings them all back.
@@ -65,7 +64,7 @@ class LifeReceivers:
         """The index cannot be reached meanwhile."""
         path = self._project.folder / "searchcrawl.toml"
         text = path.read_text("utf-8")
-        gone = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
+        gone = absent_index()
         path.write_text(to_toml({**tomllib.loads(text), "index": gone}), "utf-8")
         try:
             yield

@@ -1,4 +1,6 @@
-"""C6: each redirect by its code, inside and outside the boundary; N7: what is ours stays at its origin; C4: time-outs."""
+"""C6: each redirect by its code, inside and outside the boundary, and to what a rule excludes; N7: what is ours stays at its
+origin; C4: time-outs; L7: outside the boundary no odd port of a private host.
+"""
 
 from __future__ import annotations
 
@@ -60,15 +62,15 @@ class Crawled:
         ]
 
 
-def _redirect(site: SiteProcess, name: str, status: int, location: str) -> None:
-    site.set_page(IN, f"/{name}", "", status=status, headers={"Location": location})
+def _redirect(site: SiteProcess, path: str, location: str, status: int = 302, host: str = IN) -> None:
+    site.set_page(host, path, "", status=status, headers={"Location": location})
 
 
 def _build(site: SiteProcess, beside: HostileServer) -> list[str]:
     """Sets the pages; the names of those to start at."""
     for status in (*TEMPORARY, *PERMANENT):
-        _redirect(site, f"{status}-in", status, f"/target-{status}.html")
-        _redirect(site, f"{status}-out", status, site.url(OUT, f"/page-{status}.html"))
+        _redirect(site, f"/{status}-in", f"/target-{status}.html", status)
+        _redirect(site, f"/{status}-out", site.url(OUT, f"/page-{status}.html"), status)
     for kind in (*TEMPORARY, *PERMANENT, "meta"):
         site.set_page(IN, f"/target-{kind}.html", page(f"target {kind}"))
         back, away = site.url(IN, f"/from-out-{kind}.html"), f"/only-out-{kind}.html"
@@ -78,16 +80,16 @@ def _build(site: SiteProcess, beside: HostileServer) -> list[str]:
         refresh = f'<meta http-equiv="refresh" content="0;url={target}">'
         site.set_page(IN, f"/meta-{name}", page("moved", head=refresh))
     for name, target in (("loop-a", "/loop-b"), ("loop-b", "/loop-a"), ("self", "/self")):
-        _redirect(site, name, 302, target)
+        _redirect(site, f"/{name}", target)
     for number in range(3):
-        _redirect(site, f"chain-{number}", (302, 307, 303)[number], f"/chain-{number + 1}")
+        _redirect(site, f"/chain-{number}", f"/chain-{number + 1}", (302, 307, 303)[number])
     site.set_page(IN, "/chain-3", page("end of the chain"))
     for number in range(8):
-        _redirect(site, f"many-{number}", 302, f"/many-{number + 1}")
-    _redirect(site, "blank", 302, " ")
+        _redirect(site, f"/many-{number}", f"/many-{number + 1}")
+    _redirect(site, "/blank", " ")
     site.set_page(IN, "/none", "", status=302)
-    _redirect(site, "broken", 302, "http://[::1/")
-    _redirect(site, "other-port", 302, f"http://{IN}:{beside.port}/ok")
+    _redirect(site, "/broken", "http://[::1/")
+    _redirect(site, "/other-port", f"http://{IN}:{beside.port}/ok")
     site.set_page(IN, "/slow", page("slow"))
     site.set_behaviour(IN, "/slow", delay_seconds=30)
     matrix = [f"{status}-{side}" for status in (*TEMPORARY, *PERMANENT) for side in ("in", "out")]
@@ -200,7 +202,7 @@ def test_c6_redirects_when_links_lead_to_all_pages_of_a_loop_then_one_of_them_is
         names = [f"{kind}-{number}" for kind, size in rings.items() for number in range(size)]
         site.set_page(IN, "/", page("start", *(f"/{name}" for name in names)))
         for number in range(2):
-            _redirect(site, f"moved-{number}", 301, f"/moved-{1 - number}")
+            _redirect(site, f"/moved-{number}", f"/moved-{1 - number}", 301)
         for number in range(3):
             refresh = f'<meta http-equiv="refresh" content="0;url=/meta-{(number + 1) % 3}">'
             site.set_page(IN, f"/meta-{number}", page("moved", head=refresh))
@@ -222,8 +224,8 @@ def test_c6_redirects_when_the_page_that_found_another_leads_elsewhere_later_the
         site.set_page(IN, "/new.html", page("new"))
         project = new_project(tmp_path, site, **source(site, IN), lifecycle={"max_delete_percent": 100})
         project.crawl()
-        _redirect(site, "hub.html", 301, "/new.html")
-        _redirect(site, "old.html", 301, "/hub.html")
+        _redirect(site, "/hub.html", "/new.html", 301)
+        _redirect(site, "/old.html", "/hub.html", 301)
         for _ in range(2):
             project.crawl()
         codes = project.codes()
@@ -232,3 +234,183 @@ def test_c6_redirects_when_the_page_that_found_another_leads_elsewhere_later_the
     assert (codes[f"{IN}/hub.html"], codes[f"{IN}/old.html"]) == (954, 954)
     assert project.indexed() == [f"{IN}/", f"{IN}/new.html"]
     assert found.partition(",")[0] == f"on {site.url(IN, '/hub.html')}"
+
+
+BAD: Final = "bad.acme.test"
+ROBOTS: Final = "robots.acme.test"
+SCOPE: Final = {
+    "include_hosts": [f"={IN}", f"={ROBOTS}"],
+    "exclude_hosts": [BAD],
+    "exclude_urls": ["*secret*"],
+    "host": [
+        {"host": IN, "exclude_paths": ["/private/"]},
+        {"host": OUT, "exclude_paths": ["/hidden/"]},
+    ],
+}
+#: The rule that refuses the target of each redirect.
+REFUSED: Final = {
+    "port-302": "scope.exclude_ports: {port}",
+    "port-303": "scope.exclude_ports: {port}",
+    "port-307": "scope.exclude_ports: {port}",
+    "port-out": "scope.exclude_ports: {port}",
+    "host": "scope.exclude_hosts: bad.acme.test",
+    "path": "scope.host[0].exclude_paths: /private/",
+    "path-out": "scope.host[1].exclude_paths: /hidden/",
+    "pattern": "scope.exclude_urls: *secret*",
+    "escaped": "scope.exclude_urls: *secret*",
+    "chain": "scope.host[0].exclude_paths: /private/",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Targets:
+    """What a crawl of all of it left; URLs are short."""
+
+    rows: dict[str, dict[str, Any]]
+    indexed: list[str]
+    log: list[LogEntry]
+    excluded: list[str]
+    odd: list[str]
+    port: int
+    explained: dict[str, Any]
+    counts: dict[str, int]
+    states: set[str]
+
+
+def _build_targets(site: SiteProcess, excluded: HostileServer, odd: HostileServer) -> list[str]:
+    """Sets the pages; the names of those to start at."""
+    for status in (302, 303, 307):
+        _redirect(site, f"/port-{status}", f"http://{IN}:{excluded.port}/ok", status)
+    _redirect(site, "/port-out", f"http://{OUT}:{excluded.port}/ok")
+    _redirect(site, "/host", site.url(BAD, "/x.html"))
+    _redirect(site, "/path", "/private/x.html")
+    _redirect(site, "/path-out", site.url(OUT, "/hidden/x.html"))
+    _redirect(site, "/pattern", site.url(OUT, "/secret.html"))
+    _redirect(site, "/escaped", "/%73ecre%74.html")
+    _redirect(site, "/chain", site.url(OUT, "/hop"))
+    _redirect(site, "/hop", site.url(IN, "/private/x.html"), host=OUT)
+    _redirect(site, "/allowed", site.url(OUT, "/page.html"))
+    _redirect(site, "/odd-inside", f"http://{IN}:{odd.port}/ok")
+    _redirect(site, "/odd-outside", f"http://{OUT}:{odd.port}/ok")
+    for host, path in (
+        (BAD, "/x.html"),
+        (IN, "/private/x.html"),
+        (IN, "/secret.html"),
+        (OUT, "/hidden/x.html"),
+        (OUT, "/secret.html"),
+        (OUT, "/page.html"),
+        (ROBOTS, "/page.html"),
+    ):
+        site.set_page(host, path, page(f"{host}{path}"))
+    _redirect(site, "/robots.txt", site.url(BAD, "/robots.txt"), host=ROBOTS)
+    return [*REFUSED, "allowed", "odd-inside", "odd-outside"]
+
+
+@pytest.fixture(scope="module")
+def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Targets]:
+    folder = tmp_path_factory.mktemp("targets")
+    with SiteProcess() as site, HostileServer() as excluded, HostileServer() as odd:
+        starts = [site.url(IN, f"/{name}") for name in _build_targets(site, excluded, odd)]
+        project = new_project(
+            folder,
+            site,
+            start={"urls": [*starts, site.url(ROBOTS, "/page.html")], "sitemaps": "off"},
+            scope={**SCOPE, "exclude_ports": [excluded.port]},
+            fetch={"retries": 0},
+        )
+        ended = project.crawl()
+        assert ended.exit_code == 0
+        yield Targets(
+            rows=project.rows(),
+            indexed=project.indexed(),
+            log=site.log(),
+            excluded=list(excluded.requests),
+            odd=[text.split(" ", 2)[1] for text in odd.requests],
+            port=excluded.port,
+            explained=project.ask("explain", site.url(IN, "/port-302")),
+            counts=ended.counts,
+            states={line["state"] for line in project.lines("urls", "demo", "--code", "955")},
+        )
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_c6_redirect_when_an_exclude_rule_names_its_target_then_the_row_names_the_rule(
+    targets: Targets, name: str
+) -> None:
+    row = targets.rows[f"{IN}/{name}"]
+
+    assert (row["code"], row["rule"]) == (955, REFUSED[name].format(port=targets.port))
+    assert row["error"].startswith("leads to http://")
+    assert f"{IN}/{name}" not in targets.indexed
+
+
+def test_c6_redirects_when_they_lead_to_excluded_places_then_they_count_as_fetched(targets: Targets) -> None:
+    failed = [name for name, row in targets.rows.items() if row["code"] not in (200, 955)]
+
+    assert targets.counts["rejected"] == 0
+    assert targets.counts["fetched"] == len(targets.rows) - len(failed)
+    assert targets.states == {"excluded"}
+
+
+def test_c6_excluded_targets_when_led_to_then_none_is_requested_and_others_are(targets: Targets) -> None:
+    requested = {f"{entry['host']}{entry['path']}" for entry in targets.log}
+
+    assert targets.excluded == []
+    assert not any(text in url for url in requested for text in (BAD, "private", "hidden", "secret"))
+    assert targets.rows[f"{IN}/allowed"]["code"] == 200
+    assert {f"{IN}/allowed", f"{IN}/odd-inside"} <= set(targets.indexed)
+
+
+def test_l7_private_host_when_outside_then_only_usual_ports_and_those_of_start_urls_are_reached(
+    targets: Targets,
+) -> None:
+    inside, outside = targets.rows[f"{IN}/odd-inside"], targets.rows[f"{IN}/odd-outside"]
+
+    assert (inside["code"], outside["code"]) == (200, 907)
+    assert "outside the boundary" in outside["error"]
+    assert targets.odd == ["/robots.txt", "/ok"]
+
+
+def test_c5_robots_when_they_lead_to_an_excluded_host_then_cannot_be_had(targets: Targets) -> None:
+    row = targets.rows[f"{ROBOTS}/page.html"]
+
+    assert (row["code"], row["rule"]) == (951, "robots.unavailable")
+    assert "scope.exclude_hosts" in row["error"]
+
+
+def test_l1_explain_when_a_target_is_excluded_then_names_the_rule(targets: Targets) -> None:
+    decided = targets.explained["decided_by"]
+
+    assert (decided["key"], decided["rule"]) == ("scope.exclude_ports", str(targets.port))
+    assert targets.explained["also"] == []
+    assert [step["outcome"] for step in targets.explained["steps"] if step["step"] == "redirect"] == ["refused"]
+
+
+def test_b6_document_when_its_target_becomes_excluded_then_leaves_and_one_led_away_for_a_while_stays(
+    tmp_path: Path,
+) -> None:
+    with SiteProcess() as site, HostileServer() as beside:
+        _redirect(site, "/by-port", f"http://{IN}:{beside.port}/ok")
+        site.set_page(IN, "/page", page("page"))
+        site.set_page(IN, "/login", page("login"))
+        rules = {
+            "start": {"urls": [site.url(IN, "/by-port"), site.url(IN, "/page")], "sitemaps": "off"},
+            "scope": {"include_hosts": [f"={IN}"], "exclude_urls": ["*/login"]},
+        }
+        project = new_project(tmp_path, site, **rules)
+        assert project.crawl().exit_code == 0
+        before = project.indexed()
+
+        _redirect(site, "/page", "/login")
+        project.crawl()
+        led_away, asked = project.indexed(), len(beside.requests)
+        rules["scope"]["exclude_ports"] = [beside.port]
+        site.set_page(IN, "/page", page("page"))
+        project.edit(**rules)
+        project.crawl()
+        edited = project.rows()
+
+        assert before == led_away == [f"{IN}/by-port", f"{IN}/page"]
+        assert project.indexed() == [f"{IN}/page"]
+        assert (edited[f"{IN}/by-port"]["code"], edited[f"{IN}/page"]["code"]) == (955, 200)
+        assert len(beside.requests) == asked

@@ -16,12 +16,11 @@ from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument
 from searchcrawl.sources.loading import load_project
 from searchcrawl.urls import document_id
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import CrawlProject, absent_index, new_project
 from tests.acceptance.support_quarantine import is_verified
 from tests.acceptance.support_stories import page, pages, run, source
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess, configure, source_toml
-from tests.solr_server import free_port
 from tests.stored_rows import query
 
 HOST: Final = "left.acme.test"
@@ -149,7 +148,7 @@ def test_delete_when_killed_then_a_crawl_of_the_source_agrees_with_the_index(pro
 
 def test_delete_when_the_index_is_away_then_exit_6_and_the_next_call_completes_it(project: CrawlProject) -> None:
     put_aside(project)
-    configure(project.folder, index={"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"})
+    configure(project.folder, index=absent_index())
 
     waits = project.command("delete", "demo", "--yes", "-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
     configure(project.folder)

@@ -10,12 +10,11 @@ from typing import Any, Final
 
 import pytest
 
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import CrawlProject, absent_index, new_project
 from tests.acceptance.support_quarantine import is_verified
 from tests.acceptance.support_stories import page, pages, run, source
 from tests.crawl_forks import COMMANDS, Forks, started
 from tests.site.client import SiteProcess, configure
-from tests.solr_server import free_port
 
 HOST: Final = "people.acme.test"
 NAMES: Final = ("alpha", "beta", "gamma", "delta", *(f"page{number}" for number in range(12)))
@@ -264,7 +263,7 @@ def test_forget_when_the_index_is_away_then_exit_6_and_it_is_completed_later(
 ) -> None:
     run(project)
     url = url_of(project, "alpha")
-    away = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
+    away = absent_index()
     configure(project.folder, index=away)
 
     waits = forget(project, url, "-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1", code=6)

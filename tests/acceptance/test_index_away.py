@@ -14,7 +14,7 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.index.solr.receiver import REQUIRED_FIELDS, SolrReceiver
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import CrawlProject, absent_index, new_project
 from tests.acceptance.support_stories import page, pages, source
 from tests.crawl_forks import Forks, Running, started
 from tests.scripted_solr import Exchange, Received, ScriptedSolr, Step, good, status, tolerant
@@ -157,7 +157,7 @@ def test_i1_crawl_when_the_cache_is_full_and_solr_stays_away_then_it_ends_and_th
     set_chain(site, "chain.acme.test", CHAIN)
     project = new_project(tmp_path, site, **source(site, "chain.acme.test"))
     full = {"threshold_mb": 0.001, "max_gb": 0.000001}
-    away = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
+    away = absent_index()
     configure(tmp_path, index=away, cache=full)
 
     ended = project.crawl(*HURRY)
