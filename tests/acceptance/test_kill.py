@@ -25,9 +25,9 @@ pytestmark = pytest.mark.extended
 
 #: It comes every five seconds: in longer runs only, and not to be counted on. It has a test of its own.
 _BEAT = "lease.renew"
-#: What these crawls don't pass: documents went out before it was known what is on most pages (test_c8_site_blocks.py).
+#: What these crawls don't pass: documents went out before it was known what is on most pages (test_c8_whole_hosts.py).
 _MARKED = ("blocks.marked", "languages.marked")
-#: What only hosts pass whose pages share titles (test_c8_titles.py).
+#: What only hosts pass whose pages share titles (test_c8_whole_hosts.py).
 _TITLES = ("titles.frozen", "titles.marked")
 #: What only sources that share copies pass (test_f4_shared_copies.py).
 _SHARED = ("shared.resolved", "shared.listed")
