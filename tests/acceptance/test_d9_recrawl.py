@@ -59,9 +59,13 @@ def test_recrawl_when_all_are_meant_then_all_are_fetched_whole_once_and_nothing_
     assert second.counts["fetched"] == 0
 
 
-def test_recrawl_when_one_url_is_meant_then_it_alone(project: CrawlProject) -> None:
+def test_recrawl_when_one_url_is_meant_then_it_alone_if_it_is_known_and_allowed(project: CrawlProject) -> None:
     url = project.site.url(HOST, "/a.html")
 
+    # Unknown, and refused.
+    for path in ("/nowhere.html", "/no.html"):
+        refused = project.command("recrawl", "demo", "--url", project.site.url(HOST, path))
+        assert (refused.returncode, path in refused.stderr, reason(project)) == (2, True, None)
     said = recrawl(project, "--url", url.removeprefix("http://"))
     before = reason(project)
     run(project)
@@ -76,15 +80,6 @@ def test_recrawl_when_failed_ones_are_meant_then_they_alone(project: CrawlProjec
 
     assert (said["to_fetch"], answered(project)) == (1, {"/c.html": 200})
     assert recrawl(project, "--failed")["to_fetch"] == 0
-    assert reason(project) is None
-
-
-@pytest.mark.parametrize("path", ["/nowhere.html", "/no.html"])
-def test_recrawl_when_the_url_is_unknown_or_refused_then_it_says_so(project: CrawlProject, path: str) -> None:
-    ended = project.command("recrawl", "demo", "--url", project.site.url(HOST, path))
-
-    assert ended.returncode == 2
-    assert path in ended.stderr
     assert reason(project) is None
 
 

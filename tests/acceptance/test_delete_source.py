@@ -77,25 +77,23 @@ def is_gone(project: CrawlProject) -> bool:
 def test_delete_when_a_source_is_named_then_nothing_is_left_of_it_and_a_crawl_begins_anew(
     project: CrawlProject,
 ) -> None:
+    untyped = project.command("delete", "demo")
+    kept = len(project.indexed())
     done = delete(project)
     gone = is_gone(project)
     said = project.ask("status", "demo")["warnings"]
     again = run(project)
     status = project.ask("status", "demo")
 
+    # Not before its name is typed.
+    assert (untyped.returncode, kept) == (2, DOCUMENTS)
+    assert f"{DOCUMENTS} documents would leave the index" in untyped.stderr
     assert done == {"source": "demo", "documents": DOCUMENTS, "removed": DOCUMENTS, "failed": 0, "to_fetch": 0}
     assert gone
     # Its tombstones in the index are no newer documents.
     assert said == []
     assert (again.ended.exit_code, again.bodies, len(project.indexed())) == (0, DOCUMENTS, DOCUMENTS)
     assert (status["run"]["kind"], status["warnings"], is_verified(project)) == ("initial", [], True)
-
-
-def test_delete_when_the_name_is_not_typed_then_nothing_is_deleted(project: CrawlProject) -> None:
-    done = project.command("delete", "demo")
-
-    assert (done.returncode, len(project.indexed())) == (2, DOCUMENTS)
-    assert f"{DOCUMENTS} documents would leave the index" in done.stderr
 
 
 def test_delete_when_the_file_is_gone_then_its_documents_go(project: CrawlProject) -> None:
@@ -177,6 +175,8 @@ def test_gone_source_when_asked_then_status_check_show_and_explain_name_it(proje
     shown = project.command("sources", "show", "demo")
     verified = project.command("verify", "demo")
     explained = project.ask("explain", url)
+    (project.folder / "demo.aside").rename(project.folder / "sources" / "demo.toml")
+    back, later = project.ask("status", "demo"), run(project)
 
     assert [(each["source"], each["state"]) for each in everything] == [("other", "finished"), ("demo", "disabled")]
     assert (status["documents"], status["force_recrawl"]) == (DOCUMENTS, None)
@@ -193,6 +193,9 @@ def test_gone_source_when_asked_then_status_check_show_and_explain_name_it(proje
         "key": None,
     }
     assert "searchcrawl delete demo" in explained["verdict"]
+    # The file is back.
+    assert (back["state"], back["warnings"]) == ("finished", [])
+    assert (later.ended.exit_code, later.counts["deleted"]) == (0, 0)
 
 
 def test_refused_source_when_asked_then_status_and_metrics_have_it_with_its_errors(project: CrawlProject) -> None:
@@ -210,14 +213,3 @@ def test_refused_source_when_asked_then_status_and_metrics_have_it_with_its_erro
     assert "demo: sources/demo.toml: login.url" in shown.stdout
     assert (asked.stderr, shown.stderr) == ("", "")
     assert 'searchcrawl_state{source="demo",state="failed"} 1.0' in metrics
-
-
-def test_gone_source_when_the_file_is_back_then_nothing_is_said_of_it(project: CrawlProject) -> None:
-    put_aside(project)
-    (project.folder / "demo.aside").rename(project.folder / "sources" / "demo.toml")
-
-    status = project.ask("status", "demo")
-    later = run(project)
-
-    assert (status["state"], status["warnings"]) == ("finished", [])
-    assert (later.ended.exit_code, later.counts["deleted"]) == (0, 0)

@@ -298,25 +298,22 @@ def test_forget_when_the_source_file_is_gone_then_its_documents_are_forgotten(pr
     assert left(project) == set(NAMES) - {"alpha"}
 
 
-def test_forget_when_a_line_is_added_by_hand_then_plan_tells_what_leaves(project: CrawlProject) -> None:
+def test_forget_when_a_line_is_added_by_hand_then_plan_tells_what_leaves_and_is_gone_with_the_urls_it_names(
+    project: CrawlProject,
+) -> None:
     run(project)
-    (project.folder / "forgotten.txt").write_text(url_of(project, "alpha") + "\n", "utf-8")
+    before = project.ask("plan", "demo")["plan"]
+    forget(project, url_of(project, "beta"))
+    assert not list((project.folder / "var").rglob(f"{before}*"))
+    assert project.command("apply", before).returncode == 2
+    with (project.folder / "forgotten.txt").open("a", encoding="utf-8") as file:
+        file.write(f"{url_of(project, 'alpha')}\n")
 
     plan = project.ask("plan", "demo")
     applied = project.command("apply", plan["plan"])
 
     assert (plan["leave"], plan["reprocess"], plan["refetch"]) == (1, 0, 0)
-    assert (applied.returncode, left(project)) == (0, set(NAMES) - {"alpha"})
-
-
-def test_forget_when_a_plan_was_made_before_then_it_is_gone_with_the_urls_it_names(project: CrawlProject) -> None:
-    run(project)
-    plan = project.ask("plan", "demo")
-
-    forget(project, url_of(project, "alpha"))
-
-    assert not list((project.folder / "var").rglob(f"{plan['plan']}*"))
-    assert project.command("apply", plan["plan"]).returncode == 2
+    assert (applied.returncode, left(project)) == (0, set(NAMES) - {"alpha", "beta"})
 
 
 @pytest.mark.extended

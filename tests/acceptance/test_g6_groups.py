@@ -75,7 +75,9 @@ def test_g6_search_when_it_is_limited_to_groups_then_the_documents_of_their_sour
 
 
 @pytest.mark.matrix
-def test_search_when_asked_on_the_command_line_then_facets_offsets_notes_and_suggestions(project: CrawlProject) -> None:
+def test_a7_search_when_asked_on_the_command_line_then_facets_offsets_notes_and_suggestions_also_without_its_file(
+    project: CrawlProject,
+) -> None:
     run(project)
 
     english, german = (search(project, "barometer", "--facet", "color", "--language", tag) for tag in ("en", "de-AT"))
@@ -100,12 +102,7 @@ def test_search_when_asked_on_the_command_line_then_facets_offsets_notes_and_sug
     assert (beginning["total"], beginning["suggestion"], beginning["notes"]) == (2, None, [])
     assert (refused.returncode, "--offset: must be 0 to 1000000 (got -1)" in refused.stderr) == (2, True)
 
-
-@pytest.mark.matrix
-def test_a7_search_when_the_file_of_a_source_is_gone_then_its_attributes_texts_and_groups_are_known(
-    project: CrawlProject,
-) -> None:
-    run(project)
+    # Attributes, texts and groups of a source whose file is gone are known.
     file = project.folder / "sources" / f"{project.name}.toml"
     file.rename(file.with_suffix(".away"))
     asked = ("barometer", "--facet", "color", "--language", "de", "--filter", "color:red")
