@@ -166,9 +166,7 @@ def test_a5_attributes_when_nothing_or_only_a_header_changed_then_only_that_is_s
     assert FOUND["version 7"] == ["four.html"]
 
 
-def test_a5_attributes_when_one_is_dropped_then_the_reason_is_shown_and_it_leaves_that_source_alone(
-    tell: Tell,
-) -> None:
+def test_a5_attributes_when_one_is_dropped_then_the_reason_is_shown_and_it_leaves_that_source_alone(tell: Tell) -> None:
     *_, dropped = tell("mapped")
 
     assert FOUND["forced"] == "changed: attributes.drop, attributes.use_desc_fallback"

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from searchcrawl.index.opening import open_index
-from searchcrawl.sources.loading import load_project
+from tests.acceptance.support_logins import LoginProject
 from tests.crawl_forks import COMMANDS, Forks, started
 from tests.live_browsers import list_browsers
 from tests.login_site import PASSWORD, USER
@@ -19,7 +18,6 @@ from tests.page_wall import need_browser
 from tests.script_login_site import APP, FOREIGN, LOG_OUT, PLAIN, RENDERED, SSO, ScriptLoginSite
 from tests.site.client import write_project
 from tests.site.expected import short
-from tests.stored_rows import query_columns
 
 pytestmark = pytest.mark.extended
 
@@ -38,11 +36,10 @@ PLAIN_PAGES = {"/", *(f"/{name}.html" for name in PLAIN)}
 RENDERED_PAGES = {f"/app/{name}" for name in RENDERED}
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A source of the site, and what a crawl of it left."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source(LoginProject):
+    """A source of the site."""
 
-    folder: Path
     site: ScriptLoginSite
 
     def edit(
@@ -59,33 +56,9 @@ class Source:
             login=values,
         )
 
-    def run(self) -> int:
-        ended = COMMANDS.run(self.folder, "crawl", "demo", "--json")
-        (self.folder / "printed.txt").write_text(ended.stdout + ended.stderr, "utf-8")
-        return ended.returncode
-
-    def texts(self) -> dict[str, str]:
-        """The text of each document of the index, by path."""
-        index = open_index(load_project(self.folder))
-        try:
-            rows = list(index.scan("demo"))
-            return {"/" + short(row.url).partition("/")[2]: row.url for row in rows}
-        finally:
-            index.close()
-
-    def rows(self) -> dict[str, tuple[int, str]]:
-        """The code and the error of each row, by path."""
-        rows = query_columns(self.folder, "SELECT url, code, error FROM urls")
-        return {"/" + short(row["url"]).partition("/")[2]: (row["code"], row["error"] or "") for row in rows}
-
     def find(self, words: str) -> set[str]:
         ended = COMMANDS.run(self.folder, "search", words, "--json", "--rows", "50")
         return {"/" + short(hit["url"]).partition("/")[2] for hit in json.loads(ended.stdout)["hits"]}
-
-    def written(self) -> str:
-        """All that was printed and logged, the store and the cache."""
-        files = [path for path in self.folder.rglob("*") if path.is_file() and path.parent.name != "sources"]
-        return "".join(path.read_bytes().decode("latin-1") for path in files)
 
 
 @pytest.fixture
@@ -97,7 +70,7 @@ def site() -> Iterator[ScriptLoginSite]:
 
 @pytest.fixture
 def source(tmp_path: Path, site: ScriptLoginSite) -> Source:
-    return Source(tmp_path, site)
+    return Source(folder=tmp_path, host=APP, site=site)
 
 
 def test_session_when_a_script_logged_in_then_serves_plain_and_rendered_pages(source: Source) -> None:
@@ -106,7 +79,7 @@ def test_session_when_a_script_logged_in_then_serves_plain_and_rendered_pages(so
     exit_code = source.run()
 
     assert exit_code == 0, source.written()[-3000:]
-    assert set(source.texts()) == PLAIN_PAGES | RENDERED_PAGES
+    assert set(source.versions()) == PLAIN_PAGES | RENDERED_PAGES
     assert source.find('"inner text"') == RENDERED_PAGES
     assert source.site.state.logins == 1
     # Scripts of others are requested as on any page, and hear nothing.
@@ -124,7 +97,7 @@ def test_session_when_a_source_does_not_render_then_serves_its_pages_and_the_bro
         exit_code = running.wait()
 
     assert exit_code == 0, source.written()[-3000:]
-    assert set(source.texts()) >= PLAIN_PAGES
+    assert set(source.versions()) >= PLAIN_PAGES
     pages = [one for one in source.site.seen() if one.path.endswith(".html")]
     assert all("session=" in one.headers["cookie"] and "chosen=yes" in one.headers["cookie"] for one in pages)
     assert not mine & list_browsers()
@@ -136,7 +109,7 @@ def test_session_when_another_host_opens_it_then_forms_and_cookies_stay_where_th
     exit_code = source.run()
 
     assert exit_code == 0, source.written()[-3000:]
-    assert set(source.texts()) >= PLAIN_PAGES
+    assert set(source.versions()) >= PLAIN_PAGES
     sent = [one for one in source.site.requests if PASSWORD in one.body]
     assert [(one.method, one.path.partition("?")[0], one.host.partition(":")[0]) for one in sent] == [
         ("POST", "/auth", SSO)
@@ -184,7 +157,7 @@ def test_login_when_it_fails_then_exit_8_code_959_the_reason_and_no_document_is_
 ) -> None:
     source.edit()
     assert source.run() == 0
-    before = set(source.texts())
+    before = set(source.versions())
     source.site.state.sessions.clear()
     if "steps" not in change:
         source.site.state.password = "an0ther-one"
@@ -193,7 +166,7 @@ def test_login_when_it_fails_then_exit_8_code_959_the_reason_and_no_document_is_
     exit_code = source.run()
 
     assert exit_code == 8
-    assert set(source.texts()) == before
+    assert set(source.versions()) == before
     code, error = source.rows()["/"]
     assert (code, said in error) == (959, True), error
     assert PASSWORD not in source.written()

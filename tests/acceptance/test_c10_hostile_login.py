@@ -10,12 +10,11 @@ from zipfile import ZipFile
 
 import pytest
 
+from tests.acceptance.support_logins import LoginProject
 from tests.crawl_forks import COMMANDS
 from tests.hostile_login_site import APP, EVIL, FORM, NEAR, SECRET, STEPS, HostileLoginSite, Page
 from tests.page_wall import need_browser
 from tests.site.client import write_project
-from tests.site.expected import short
-from tests.stored_rows import query_columns
 
 pytestmark = pytest.mark.extended
 
@@ -49,20 +48,11 @@ def crawl(
         render={"max_seconds": 2.0},
         login={"type": "browser", "url": site.url("/login"), "steps": list(steps), **login},
     )
-    ended = COMMANDS.run(folder, "crawl", "demo")
-    (folder / "printed.txt").write_text(ended.stdout + ended.stderr, "utf-8")
-    return ended.returncode
+    return project_of(folder).run()
 
 
-def read_written(folder: Path) -> str:
-    """All that was printed and logged, the store and the cache."""
-    files = [path for path in folder.rglob("*") if path.is_file() and path.parent.name != "sources"]
-    return "".join(path.read_bytes().decode("latin-1") for path in files)
-
-
-def find_error(folder: Path) -> tuple[int, str]:
-    rows = query_columns(folder, "SELECT url, code, error FROM urls")
-    return next((row["code"], row["error"] or "") for row in rows if short(row["url"]).endswith(f"{APP}/"))
+def project_of(folder: Path) -> LoginProject:
+    return LoginProject(folder=folder, host=APP)
 
 
 @pytest.mark.few(2)
@@ -86,7 +76,7 @@ def test_c10_login_when_a_script_sends_what_was_typed_then_no_other_host_gets_it
 
     assert not site.told(NEAR)
     assert not site.told(EVIL)
-    assert SECRET not in read_written(tmp_path)
+    assert SECRET not in project_of(tmp_path).written()
 
 
 @pytest.mark.few(2)
@@ -108,7 +98,7 @@ def test_n7_login_when_its_page_leads_to_another_host_then_nothing_is_typed_ther
     assert exit_code == 8
     assert not site.told(host)
     assert not [one for one in site.seen(host) if one.path == "/login"]
-    assert "is none of the login: render.allow_hosts may name its host" in find_error(tmp_path)[1]
+    assert "is none of the login: render.allow_hosts may name its host" in project_of(tmp_path).rows()["/"][1]
 
 
 def test_l13_login_when_a_cookie_is_for_a_whole_domain_then_it_goes_where_a_browser_sends_it(
@@ -124,7 +114,7 @@ def test_l13_login_when_a_cookie_is_for_a_whole_domain_then_it_goes_where_a_brow
     # Their addresses are public ones, as they are of the scope.
     exit_code = crawl(tmp_path, site, include=("acme.test", EVIL))
 
-    assert exit_code == 0, read_written(tmp_path)[-3000:]
+    assert exit_code == 0, project_of(tmp_path).written()[-3000:]
     sent = {host: {one.headers.get("cookie", "") for one in site.seen(host)} for host in (APP, NEAR, EVIL)}
     assert any("all=of-acme" in cookies for cookies in sent[NEAR])
     assert not any("session=" in cookies for cookies in sent[NEAR] | sent[EVIL])
@@ -138,9 +128,9 @@ def test_c10_login_when_it_redirects_to_no_url_then_it_fails_at_once(tmp_path: P
     exit_code = crawl(tmp_path, site)
 
     assert exit_code == 8
-    code, error = find_error(tmp_path)
+    code, error = project_of(tmp_path).rows()["/"]
     assert (code, "the login redirects to what is no URL" in error) == (959, True), error
-    assert "Traceback" not in read_written(tmp_path)
+    assert "Traceback" not in project_of(tmp_path).written()
 
 
 def test_c10_login_when_the_name_of_its_field_is_no_text_then_pages_are_read(
@@ -150,8 +140,8 @@ def test_c10_login_when_the_name_of_its_field_is_no_text_then_pages_are_read(
 
     exit_code = crawl(tmp_path, site)
 
-    assert exit_code == 0, read_written(tmp_path)[-3000:]
-    assert "Traceback" not in read_written(tmp_path)
+    assert exit_code == 0, project_of(tmp_path).written()[-3000:]
+    assert "Traceback" not in project_of(tmp_path).written()
 
 
 def test_c10_login_when_a_page_puts_the_secret_into_a_host_then_no_message_has_it(
@@ -162,9 +152,9 @@ def test_c10_login_when_a_page_puts_the_secret_into_a_host_then_no_message_has_i
     exit_code = crawl(tmp_path, site, steps=[*STEPS, {"wait": "#members"}])
 
     assert exit_code == 8
-    code, error = find_error(tmp_path)
+    code, error = project_of(tmp_path).rows()["/"]
     assert (code, error.count("the page answered 200"), "it led to *** refused" in error) == (959, 1, True), error
-    assert SECRET.casefold() not in read_written(tmp_path).casefold()
+    assert SECRET.casefold() not in project_of(tmp_path).written().casefold()
 
 
 def test_n7_trace_when_a_source_logs_in_then_it_has_neither_what_was_typed_nor_the_session(

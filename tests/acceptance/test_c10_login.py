@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +9,9 @@ from typing import Any, Final
 
 import pytest
 
-from searchcrawl.index.opening import open_index
-from searchcrawl.sources.loading import load_project
-from tests.crawl_forks import COMMANDS
+from tests.acceptance.support_logins import LoginProject
 from tests.login_site import COOKIE, LOG_OUT, NAMES, PASSWORD, USER, LoginSite
 from tests.site.client import write_project
-from tests.site.expected import short
-from tests.stored_rows import query_columns
 
 #: robots.txt, which is behind the login too, forbids one of them; one is only in the sitemap.
 PAGES: Final = {"/", "/mapped.html", "/away.html", *(f"/{name}.html" for name in NAMES if name != "two")}
@@ -24,10 +19,9 @@ HTTP: Final = {"username": USER, "password": PASSWORD}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crawl:
-    """A source of the login site, of one host and perhaps ``others``, and what a crawl of it left."""
+class Crawl(LoginProject):
+    """A source of the login site, of one host, by its first name, and perhaps ``others``."""
 
-    folder: Path
     site: LoginSite
     name: str
     others: tuple[str, ...] = ()
@@ -44,36 +38,9 @@ class Crawl:
             login=login,
         )
 
-    def run(self, *options: str) -> int:
-        """One run; its exit code."""
-        ended = COMMANDS.run(self.folder, "crawl", "demo", "--json", *options)
-        (self.folder / "printed.txt").write_text(ended.stdout + ended.stderr, "utf-8")
-        return ended.returncode
 
-    def codes(self) -> dict[str, int]:
-        """The code of each row of the host, by path."""
-        rows = query_columns(self.folder, "SELECT url, code FROM urls")
-        parts = [(short(row["url"]).partition("/"), row["code"]) for row in rows]
-        return {"/" + path: code for (host, _, path), code in parts if host == f"{self.name}.acme.test"}
-
-    def versions(self) -> dict[str, int]:
-        """The crawl_version of each document of the index, by path."""
-        index = open_index(load_project(self.folder))
-        try:
-            return {"/" + short(one.url).partition("/")[2]: one.crawl_version for one in index.scan("demo")}
-        finally:
-            index.close()
-
-    def written(self) -> str:
-        """All that was printed and logged, and the store."""
-        files = [path for path in self.folder.rglob("*") if path.is_file() and path.parent.name != "sources"]
-        return "".join(path.read_bytes().decode("latin-1") for path in files)
-
-    @property
-    def last_status(self) -> dict[str, Any]:
-        """What the last run printed."""
-        status: dict[str, Any] = json.loads((self.folder / "printed.txt").read_text("utf-8").splitlines()[0])
-        return status
+def crawl_of(folder: Path, site: LoginSite, name: str = "form", *others: str) -> Crawl:
+    return Crawl(folder=folder, host=f"{name}.acme.test", site=site, name=name, others=others)
 
 
 @pytest.fixture
@@ -99,7 +66,7 @@ def login_of(name: str, site: LoginSite, **more: Any) -> dict[str, Any]:
 def test_protected_pages_when_logged_in_then_are_indexed_and_nobody_else_sees_the_credentials(
     tmp_path: Path, site: LoginSite, name: str, algorithm: str
 ) -> None:
-    crawl = Crawl(folder=tmp_path, site=site, name=name)
+    crawl = crawl_of(tmp_path, site, name)
     # Nonces go stale on the way.
     site.state.nonce_lasts = 3
     site.state.algorithm = algorithm
@@ -123,7 +90,7 @@ def test_protected_pages_when_logged_in_then_are_indexed_and_nobody_else_sees_th
 def test_password_when_it_is_wrong_then_exit_8_code_959_and_no_document_is_lost(
     tmp_path: Path, site: LoginSite, name: str
 ) -> None:
-    crawl = Crawl(folder=tmp_path, site=site, name=name)
+    crawl = crawl_of(tmp_path, site, name)
     crawl.edit(**login_of(name, site))
     crawl.run()
     before = crawl.versions()
@@ -153,7 +120,7 @@ def test_password_when_it_is_wrong_then_exit_8_code_959_and_no_document_is_lost(
 def test_session_when_it_is_lost_again_and_again_then_is_renewed_and_all_pages_open(
     tmp_path: Path, site: LoginSite, wall: str, lasts: int, closed: set[str]
 ) -> None:
-    crawl = Crawl(folder=tmp_path, site=site, name="form")
+    crawl = crawl_of(tmp_path, site)
     crawl.edit(**login_of("form", site))
     site.state.wall, site.state.lasts, site.state.more = wall, lasts, 30
     # This user must not see them.
@@ -173,7 +140,7 @@ def test_session_when_it_is_lost_again_and_again_then_is_renewed_and_all_pages_o
 def test_session_when_its_renewal_opens_nothing_then_exit_8_and_documents_stay_and_there_is_no_other(
     tmp_path: Path, site: LoginSite, wall: str
 ) -> None:
-    crawl = Crawl(folder=tmp_path, site=site, name="form")
+    crawl = crawl_of(tmp_path, site)
     crawl.edit(**login_of("form", site))
     crawl.run()
     before = crawl.versions()
@@ -197,7 +164,7 @@ def test_session_when_its_renewal_opens_nothing_then_exit_8_and_documents_stay_a
 def test_session_when_the_server_forgets_it_then_late_answers_do_not_end_the_next_one(
     tmp_path: Path, site: LoginSite
 ) -> None:
-    crawl = Crawl(folder=tmp_path, site=site, name="form")
+    crawl = crawl_of(tmp_path, site)
     site.state.forgets = True
     crawl.edit(**login_of("form", site))
 
@@ -213,7 +180,7 @@ def test_session_when_the_server_forgets_it_then_late_answers_do_not_end_the_nex
 def test_session_when_a_site_counts_views_in_cookies_then_lasts_to_the_end(
     tmp_path: Path, site: LoginSite, counting: tuple[str, ...], others: tuple[str, ...]
 ) -> None:
-    crawl = Crawl(folder=tmp_path, site=site, name="form", others=others)
+    crawl = crawl_of(tmp_path, site, "form", *others)
     site.state.counting = counting
     crawl.edit(**login_of("form", site))
 
@@ -242,7 +209,7 @@ SCRIPT: Final = "/index.php?action=login"
 def test_redirect_when_only_its_path_is_that_of_the_login_then_nothing_is_lost_and_a_real_loss_is_seen(
     tmp_path: Path, site: LoginSite, login: str, action: str, target: str
 ) -> None:
-    crawl = Crawl(folder=tmp_path, site=site, name="form")
+    crawl = crawl_of(tmp_path, site)
     site.state.login, site.state.action = login, action
     site.state.leads = {f"/go-{number}": target.format(number=number) for number in range(1, 6)}
     crawl.edit(**login_of("form", site, url=site.url(login, "form")))
@@ -260,7 +227,7 @@ def test_redirect_when_only_its_path_is_that_of_the_login_then_nothing_is_lost_a
 
 
 def test_form_when_it_leads_to_another_origin_then_nothing_is_sent(tmp_path: Path, site: LoginSite) -> None:
-    crawl = Crawl(folder=tmp_path, site=site, name="form")
+    crawl = crawl_of(tmp_path, site)
     site.state.action = site.url("/catch", "elsewhere")
     crawl.edit(**login_of("form", site))
 

@@ -222,9 +222,7 @@ def test_documents_when_hundreds_become_one_then_none_is_taken_for_a_copy(tell: 
     assert (joined.counts["duplicates"], joined.counts["deleted"], again.counts["deleted"]) == (0, 0, 0)
 
 
-def test_copies_when_a_few_documents_become_one_then_the_others_leave_within_the_limits_on_deleting(
-    tell: Tell,
-) -> None:
+def test_copies_when_a_few_documents_become_one_then_the_others_leave_within_the_limits_on_deleting(tell: Tell) -> None:
     before, joined, again = tell("few")
 
     assert len(before.versions) == COPIES + 1
