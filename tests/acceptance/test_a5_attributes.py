@@ -92,7 +92,6 @@ def _mapped(project: CrawlProject) -> list[Run]:
     FOUND["forced"] = project.ask("status", "demo")["force_recrawl"]
     runs.append(run(project))
     FOUND["sections"] = ask(project, facets=["section"])["facets"]["section"]
-    FOUND["descriptions"] = {hit["url"]: hit["description"] for hit in ask(project, source="demo")["hits"]}
     FOUND["log"] = project.log()
     return runs
 

@@ -59,10 +59,14 @@ def test_depth_when_a_chain_of_five_is_limited_to_two_then_three_pages_over_both
     assert unlimited["chain/5"] == (5, 404)
 
 
-def check_smallest_depth(site: SiteProcess, folder: Path, delay_seconds: float) -> None:
+@pytest.mark.few(2)
+@pytest.mark.parametrize("delay_seconds", [round(number * 0.07, 2) for number in range(20)])
+def test_depth_when_a_page_is_reached_by_two_ways_then_the_shorter_one_counts_whatever_the_timing(
+    site: SiteProcess, tmp_path: Path, delay_seconds: float
+) -> None:
     site.set_behaviour(HOST, "/slow", delay_seconds=delay_seconds)
     try:
-        rows, indexed, _ = depths(site, folder, "/", 3)
+        rows, indexed, _ = depths(site, tmp_path, "/", 3)
     finally:
         site.clear_behaviours()
 
@@ -77,22 +81,6 @@ def check_smallest_depth(site: SiteProcess, folder: Path, delay_seconds: float) 
         "lowest": (4, 955),
     }
     assert indexed == ["", "below", "quick/1", "quick/2", "quick/3", "slow", "target"]
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("delay_seconds", [0, 0.4, 1.2])
-def test_depth_when_a_page_is_reached_by_two_ways_then_the_shorter_one_counts_whatever_the_timing(
-    site: SiteProcess, tmp_path: Path, delay_seconds: float
-) -> None:
-    check_smallest_depth(site, tmp_path, delay_seconds)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("number", range(20))
-def test_depth_when_crawled_twenty_times_then_the_same_each_time(
-    site: SiteProcess, tmp_path: Path, number: int
-) -> None:
-    check_smallest_depth(site, tmp_path, number * 0.07)
 
 
 def test_depth_when_it_becomes_smaller_in_quarantine_then_the_index_has_it_once_the_page_is_back(

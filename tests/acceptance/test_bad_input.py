@@ -133,8 +133,7 @@ SWOLLEN: Final = {
 
 def crawled_swollen(site: SiteProcess, folder: Path, host: str, bodies: dict[str, bytes]) -> Crawled:
     set_pages(site, host, bodies)
-    project = new_project(folder, site, **(source(site, host) | {"scope": {"include_hosts": [host], "depth": 1}}))
-    return Crawled(project, *project.crawl_measured())
+    return crawl_host(site, folder, host, scope={"depth": 1})
 
 
 @pytest.fixture(scope="module")

@@ -309,12 +309,8 @@ ALL_DAY: Final = {"days": "mon-sun", "from": "00:00", "to": "00:00", "delay_seco
 def project_of(site: SiteProcess, folder: Path, host: str, names: str = "abc", **tables: Any) -> CrawlProject:
     """A project with one source of some pages of a host, and a store."""
     pages(site, host, **{name: page(f"{name} {host}") for name in names})
-    source = {
-        "start": {"urls": [site.url(host, f"/{name}.html") for name in names], "sitemaps": "off"},
-        "scope": {"include_hosts": [host], "follow_links": False},
-        "fetch": {"retries": 0, **tables.pop("fetch", {})},
-    }
-    project = new_project(folder, site, **source, **tables)
+    paths = (f"/{name}.html" for name in names)
+    project = new_project(folder, site, **at(site, host, *paths, **tables.pop("fetch", {})), **tables)
     assert COMMANDS.run(folder, "status").returncode == 0
     site.clear_log()
     return project

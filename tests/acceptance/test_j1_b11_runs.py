@@ -1,8 +1,11 @@
-"""Counters add up at any moment and are those of the table, runs are listed, and a limit counts visits (J1, J5)."""
+"""Counters add up at any moment and are those of the table, runs are listed, a limit counts visits (J1, J5); a run ends when nothing
+is left to do, when its time is over, or at a limit, and says which (B11).
+"""
 
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +13,7 @@ import pytest
 
 from searchcrawl.selftest.final_state import find_wrong_sums
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_stories import page
+from tests.acceptance.support_stories import page, source
 from tests.counted import find_wrong_counters
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
@@ -110,3 +113,58 @@ def test_counters_when_they_differ_from_the_table_then_the_run_says_so(site: Sit
     assert "the counters of run 2 do not add up" in project.log()
     assert "ERROR" in project.log()
     assert query(tmp_path, "SELECT count(*) FROM runs") == [(2,)]
+
+
+ENDING: Final = "ends.acme.test"
+FORTY: Final = 40
+
+
+def crawled(project: CrawlProject, *options: str, **fetch: Any) -> tuple[int, str, str]:
+    """One run: its exit code, why it ended, and its kind."""
+    project.edit(**source(project.site, ENDING, **fetch))
+    ended = project.crawl(*options)
+    return ended.exit_code, ended.status["run"]["end_reason"], ended.status["run"]["kind"]
+
+
+def test_b11_runs_when_they_end_then_each_says_why_and_the_next_goes_on(tmp_path: Path) -> None:
+    with SiteProcess() as site:
+        links = [f"/{number}.html" for number in range(FORTY)]
+        site.set_page(ENDING, "/", page("start", *links))
+        for link in links:
+            site.set_page(ENDING, link, page(link))
+        project = new_project(tmp_path, site)
+
+        # It is over before all is open.
+        hurried = crawled(project, delay_seconds=0.5, max_minutes=0.0001)
+        # Twenty seconds of delay, and three of them to spend.
+        timed = crawled(project, delay_seconds=0.5, max_minutes=0.05)
+        limited = crawled(project, "-a", "limit=5")
+        finished = crawled(project)
+        again = crawled(project)
+        asked = Counter(site.requested())
+
+    assert [hurried, timed, limited, finished, again] == [
+        (3, "max_minutes", "initial"),
+        (3, "max_minutes", "initial"),
+        (3, "limit", "initial"),
+        (0, "finished", "initial"),
+        (0, "finished", "maintenance"),
+    ]
+    # The first four are one pass over the site, the last one is another.
+    assert {*asked.values()} == {2}
+    assert len(asked) == FORTY + 1
+    assert len(project.indexed()) == FORTY + 1
+
+
+def test_b11_run_when_its_start_urls_were_edited_and_fail_then_these_are_named(tmp_path: Path) -> None:
+    with SiteProcess() as site:
+        site.set_page(ENDING, "/", page("start"))
+        site.set_page(ENDING, "/dead.html", "", status=500)
+        project = new_project(tmp_path, site, **source(site, ENDING))
+        before = project.crawl()
+        project.edit(**source(site, ENDING, "/dead.html"))
+        ended = project.crawl()
+
+    assert (before.exit_code, ended.exit_code) == (0, 8)
+    assert f"start URL: failed     500  {site.url(ENDING, '/dead.html')}" in ended.errors
+    assert ended.errors.count("start URL:") == 1
