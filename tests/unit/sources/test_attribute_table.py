@@ -6,30 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from searchcrawl.exceptions import ConfigurationError, InvalidFile
 from searchcrawl.rules.attribute_values import Mapped
 from searchcrawl.sources.attribute_table import Registered, choose_shown_names, map_index_fields
-from searchcrawl.sources.config import Source
 from searchcrawl.sources.effective import dump_registered, load_registered
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
-from searchcrawl.sources.loading import build_attribute_map, load_project, load_source, load_sources
+from searchcrawl.sources.loading import build_attribute_map, load_project, load_sources
+from tests.source_files import find_error, loaded, write_source
 
 SOURCE = '[start]\nurls = ["http://a.test/"]\n[scope]\nallow_all = true\n'
 
 
-def write(root: Path, table: str, name: str = "a") -> None:
-    (root / "sources" / f"{name}.toml").write_text(f"{SOURCE}[attributes]\n{table}\n", "utf-8")
+def write(root: Path, table: str, name: str = "demo") -> None:
+    write_source(root, f"{SOURCE}[attributes]\n{table}\n", name)
 
 
-def loaded(root: Path, name: str = "a") -> Source:
-    return load_source(load_project(root), name)
-
-
-def refusal(root: Path, name: str = "a") -> str:
-    with pytest.raises(ConfigurationError) as raised:
-        loaded(root, name)
-    error = raised.value
-    return "\n".join(map(str, error.errors if isinstance(error, InvalidFile) else [error]))
+def refusal(root: Path, name: str = "demo") -> str:
+    return "\n".join(map(str, find_error(root, name).errors))
 
 
 def test_attributes_when_mapped_then_origins_are_in_lower_case_and_types_are_known(root: Path) -> None:
@@ -49,7 +41,7 @@ def test_attributes_when_mapped_then_origins_are_in_lower_case_and_types_are_kno
 
 
 def test_attributes_when_nothing_is_said_then_there_are_none_and_the_fingerprint_is_as_it_was(root: Path) -> None:
-    (root / "sources" / "a.toml").write_text(SOURCE, "utf-8")
+    write_source(root, SOURCE)
     plain = loaded(root)
     write(root, "drop = []")
     empty = loaded(root)
@@ -77,7 +69,7 @@ def test_attributes_when_the_table_is_edited_then_each_key_that_differs_is_named
 def test_attributes_when_one_of_the_fixed_eight_is_dropped_then_refused(root: Path, name: str) -> None:
     write(root, f'drop = ["{name}"]')
 
-    assert "sources/a.toml: attributes.drop: " in refusal(root)
+    assert "sources/demo.toml: attributes.drop: " in refusal(root)
     assert "cannot be removed" in refusal(root)
 
 
@@ -124,7 +116,7 @@ def test_attributes_when_a_shared_one_is_dropped_then_this_source_has_it_no_more
 def test_attributes_when_a_table_is_wrong_then_its_file_and_key_are_named(root: Path, table: str, message: str) -> None:
     write(root, table)
 
-    assert refusal(root).startswith("sources/a.toml: attributes")
+    assert refusal(root).startswith("sources/demo.toml: attributes")
     assert message in refusal(root)
 
 
@@ -171,18 +163,18 @@ def test_a7_values_when_they_are_no_display_names_then_refused(root: Path, value
 
 def test_types_when_two_sources_differ_then_both_are_refused_and_each_names_the_other(root: Path) -> None:
     write(root, '"meta:a" = "version"')
-    write(root, '"header:b" = "version"\n[attributes.types]\nversion = "number"', "b")
+    write(root, '"header:b" = "version"\n[attributes.types]\nversion = "number"', "other")
     write(root, '"meta:a" = "revision"', "c")
 
     sources, errors = load_sources(load_project(root))
 
     assert list(sources) == ["c"]
     assert [str(error) for error in errors] == [
-        "sources/a.toml: attributes.types.version: is string here and number in sources/b.toml",
-        "sources/b.toml: attributes.types.version: is number here and string in sources/a.toml",
+        "sources/demo.toml: attributes.types.version: is string here and number in sources/other.toml",
+        "sources/other.toml: attributes.types.version: is number here and string in sources/demo.toml",
     ]
     assert refusal(root) == str(errors[0])
-    assert refusal(root, "b") == str(errors[1])
+    assert refusal(root, "other") == str(errors[1])
     assert loaded(root, "c").name == "c"
 
 
@@ -218,14 +210,12 @@ green = {env = "HIDDEN_NAME"}
 
 
 def test_source_when_registered_then_comes_back_and_no_value_of_the_environment_is_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HIDDEN_NAME", "hidden-text")
-    (tmp_path / "sources").mkdir()
-    (tmp_path / "searchcrawl.toml").write_text('contact = "me@example.org"\n', "utf-8")
-    (tmp_path / "sources" / "a.toml").write_text(FILE, "utf-8")
+    write_source(root, FILE)
 
-    text = dump_registered(load_source(load_project(tmp_path), "a"))
+    text = dump_registered(loaded(root))
 
     assert load_registered(text) == Registered(
         types={"color": "string", "size": "number"},

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from searchcrawl.exceptions import ConfigurationError, InvalidFile
+from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.effective import list_effective_values, read_overrides
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
 from searchcrawl.sources.loading import load_project, load_source, load_sources
+from tests.source_files import GOOD, find_error, find_error_of_project, loaded, write_source
 
-GOOD = '[start]\nurls = ["https://example.org/"]\n[scope]\ninclude_hosts = ["example.org"]\n'
 PROJECT = """
 contact = "crawler@example.org"
 [defaults.fetch]
@@ -36,14 +36,10 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def write_source(root: Path, text: str, name: str = "demo") -> None:
-    (root / "sources" / f"{name}.toml").write_text(text, encoding="utf-8")
-
-
 def test_load_source_when_it_names_a_set_then_file_set_defaults_and_built_in_in_this_order(root: Path) -> None:
     write_source(root, 'parameters = "slow"\n' + GOOD + "[fetch]\nconcurrency = 9\n")
 
-    fetch = load_source(load_project(root), "demo").fetch
+    fetch = loaded(root).fetch
 
     assert (fetch.concurrency, fetch.delay_seconds, fetch.retries, fetch.max_redirects) == (9, 60, 7, 10)
 
@@ -52,7 +48,7 @@ def test_load_source_when_it_names_a_set_then_file_set_defaults_and_built_in_in_
 def test_load_source_when_it_names_no_set_then_standard(root: Path, line: str) -> None:
     write_source(root, line + GOOD)
 
-    fetch = load_source(load_project(root), "demo").fetch
+    fetch = loaded(root).fetch
 
     assert (fetch.concurrency, fetch.delay_seconds) == (3, 5)
 
@@ -61,7 +57,7 @@ def test_load_source_when_there_is_no_standard_set_then_the_defaults(root: Path)
     (root / "searchcrawl.toml").write_text(PROJECT.replace("parameters.standard", "parameters.other"))
     write_source(root, GOOD)
 
-    assert load_source(load_project(root), "demo").fetch.concurrency == 2
+    assert loaded(root).fetch.concurrency == 2
 
 
 def test_load_source_when_the_set_is_unknown_then_one_line_with_a_guess(root: Path) -> None:
@@ -106,10 +102,7 @@ def test_load_source_when_the_set_has_the_other_of_a_pair_of_ports_then_only_its
 def test_load_project_when_a_set_is_wrong_then_one_line_names_it(root: Path, addition: str, line: str) -> None:
     (root / "searchcrawl.toml").write_text('contact = "a@example.org"\n' + addition + "\n")
 
-    with pytest.raises(ConfigurationError) as caught:
-        load_project(root)
-
-    assert str(caught.value).startswith(f"searchcrawl.toml: {line}")
+    assert str(find_error_of_project(root)).startswith(f"searchcrawl.toml: {line}")
 
 
 @pytest.mark.parametrize(
@@ -126,10 +119,9 @@ def test_load_source_when_a_rule_of_its_set_cannot_be_used_then_set_and_key_are_
     (root / "searchcrawl.toml").write_text(f'contact = "a@example.org"\n[parameters.slow.{table}\n')
     write_source(root, 'parameters = "slow"\n' + GOOD)
 
-    with pytest.raises(ConfigurationError) as caught:
-        load_source(load_project(root), "demo")
+    error = find_error(root)
 
-    assert (caught.value.file, caught.value.key) == ("searchcrawl.toml", f"parameters.slow.{key}")
+    assert (error.file, error.key) == ("searchcrawl.toml", f"parameters.slow.{key}")
 
 
 def test_effective_values_when_values_come_from_everywhere_then_each_says_where(root: Path) -> None:
@@ -160,15 +152,15 @@ def test_effective_values_when_the_project_names_its_agent_then_robots_follow_it
 
 def test_fingerprint_when_a_set_changes_then_only_what_documents_depend_on_counts(root: Path) -> None:
     write_source(root, 'parameters = "slow"\n' + GOOD)
-    before = compute_fingerprint(load_source(load_project(root), "demo"), versions={})
+    before = compute_fingerprint(loaded(root), versions={})
 
     (root / "searchcrawl.toml").write_text(PROJECT.replace("delay_seconds = 60", "delay_seconds = 61"))
-    slower = compute_fingerprint(load_source(load_project(root), "demo"), versions={})
+    slower = compute_fingerprint(loaded(root), versions={})
     (root / "searchcrawl.toml").write_text(PROJECT + "[parameters.slow.scope]\ndepth = 3\n")
-    deeper = compute_fingerprint(load_source(load_project(root), "demo"), versions={})
+    deeper = compute_fingerprint(loaded(root), versions={})
     (root / "searchcrawl.toml").write_text(PROJECT)
     write_source(root, 'parameters = "slow"\n' + GOOD + "depth = 3\n")
-    same = compute_fingerprint(load_source(load_project(root), "demo"), versions={})
+    same = compute_fingerprint(loaded(root), versions={})
 
     assert find_changed_keys(before, slower) == []
     assert find_changed_keys(before, deeper) == ["scope.depth"]
@@ -180,9 +172,9 @@ def test_fingerprint_when_a_secret_changes_then_nothing_is_forced(root: Path, mo
     prints = []
     for value in ("first-token", "second-token"):
         monkeypatch.setenv("TOKEN", value)
-        prints.append(compute_fingerprint(load_source(load_project(root), "demo"), versions={}))
+        prints.append(compute_fingerprint(loaded(root), versions={}))
     write_source(root, GOOD + '[fetch.headers]\nAuthorization = {env = "PATH"}\n')
-    other = compute_fingerprint(load_source(load_project(root), "demo"), versions={})
+    other = compute_fingerprint(loaded(root), versions={})
 
     assert prints[0] == prints[1]
     assert find_changed_keys(prints[0], other) == ["fetch.headers"]
@@ -252,25 +244,20 @@ def test_source_when_keys_are_set_then_they_go_before_the_file_and_are_named(own
 def test_source_when_a_key_that_is_set_is_wrong_then_the_error_names_the_option(
     own_root: Path, overrides: dict[str, Any], line: str
 ) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        load_source(load_project(own_root), "a", overrides=overrides)
-
-    assert line in str(caught.value)
+    assert line in str(find_error(own_root, "a", **overrides))
 
 
 def test_source_when_many_settings_and_rules_are_wrong_then_each_is_named(own_root: Path) -> None:
     path = own_root / "sources" / "a.toml"
     path.write_text(OWN + '[settings]\nLOG_LEVEL = "INFO"\nRETRY_TIMES = 3\nlower = 1\nMINE = 1\n')
-    with pytest.raises(InvalidFile) as settings:
-        load_source(load_project(own_root), "a")
+    settings = find_error(own_root, "a")
     path.write_text(OWN + 'exclude_urls = ["re:(", "ok", "re:["]\n[keep]\ninclude_urls = ["re:("]\n')
-    with pytest.raises(InvalidFile) as rules:
-        load_source(load_project(own_root), "a")
+    rules = find_error(own_root, "a")
 
-    assert [error.key for error in settings.value.errors] == [
+    assert [error.key for error in settings.errors] == [
         "settings.LOG_LEVEL", "settings.RETRY_TIMES", "settings.lower",
     ]  # fmt: skip
-    assert [error.key for error in rules.value.errors] == [
+    assert [error.key for error in rules.errors] == [
         "scope.exclude_urls", "scope.exclude_urls", "keep.include_urls",
     ]  # fmt: skip
 
@@ -279,9 +266,6 @@ def test_project_when_settings_of_several_tables_are_wrong_then_each_is_named(ow
     text = 'contact = "a@a.test"\n[defaults.settings]\nRETRY_TIMES = 3\nLOG_FILE = "x"\n[parameters.slow.settings]\na = 1\n'
     (own_root / "searchcrawl.toml").write_text(text)
 
-    with pytest.raises(InvalidFile) as caught:
-        load_project(own_root)
-
-    assert [error.key for error in caught.value.errors] == [
+    assert [error.key for error in find_error_of_project(own_root).errors] == [
         "defaults.settings.RETRY_TIMES", "defaults.settings.LOG_FILE", "parameters.slow.settings.a",
     ]  # fmt: skip

@@ -9,17 +9,13 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.politeness.host_registry import build_delay_schedule
 from searchcrawl.sources.effective import list_effective_values
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.sources.secrets import redact
 from tests.certificates import write_certificate
-from tests.unit.sources.test_loading import GOOD, lines_of
-
-
-def write_source(root: Path, addition: str) -> None:
-    (root / "sources" / "demo.toml").write_text(GOOD + addition + "\n", encoding="utf-8")
+from tests.source_files import GOOD, find_error_of_project, loaded, write_project, write_source
+from tests.unit.sources.test_loading import lines_of
 
 
 def lines_of_fetch(root: Path, addition: str) -> list[str]:
@@ -71,12 +67,12 @@ def test_load_source_when_the_proxy_has_a_password_then_nothing_shows_it(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROXY_URL", "http://me:c4n4ry-of-the-proxy@proxy.test:3128")
-    write_source(root, '[fetch]\nproxy = {env = "PROXY_URL"}')
+    write_source(root, GOOD + '[fetch]\nproxy = {env = "PROXY_URL"}')
     project = load_project(root)
 
     source = load_source(project, "demo")
     shown = list_effective_values(project, source)["fetch.proxy"]["value"]
-    write_source(root, '[fetch]\nproxy = "http://me:c4n4ry-in-the-file@proxy.test:3128"')
+    write_source(root, GOOD + '[fetch]\nproxy = "http://me:c4n4ry-in-the-file@proxy.test:3128"')
     written = load_source(project, "demo")
 
     assert str(source.fetch.proxy).endswith("@proxy.test:3128")
@@ -121,8 +117,8 @@ def test_load_source_when_a_key_has_a_password_then_refused_without_asking_for_i
 
 def test_pace_when_windows_are_named_then_the_source_has_a_plan_and_else_none(root: Path) -> None:
     windows = 'windows = [{days = "mon-fri", from = "08:00", to = "18:00", delay_seconds = 5}]'
-    write_source(root, f'[fetch]\n{windows}\ntimezone = "Europe/Berlin"')
-    fetch = load_source(load_project(root), "demo").fetch
+    write_source(root, GOOD + f'[fetch]\n{windows}\ntimezone = "Europe/Berlin"')
+    fetch = loaded(root).fetch
 
     plan = build_delay_schedule(fetch.windows, fetch.timezone, otherwise_seconds=fetch.delay_seconds)
 
@@ -133,7 +129,7 @@ def test_pace_when_windows_are_named_then_the_source_has_a_plan_and_else_none(ro
 
 
 def test_load_project_when_a_default_of_fetch_is_wrong_then_its_table_is_named(root: Path) -> None:
-    (root / "searchcrawl.toml").write_text('contact = "crawler@example.org"\n[defaults.fetch]\nproxy = "p"\n')
+    write_project(root, 'contact = "crawler@example.org"\n[defaults.fetch]\nproxy = "p"\n')
 
-    with pytest.raises(ConfigurationError, match=r"^searchcrawl.toml: defaults.fetch.proxy: must be http://HOST:PORT"):
-        load_project(root)
+    said = "searchcrawl.toml: defaults.fetch.proxy: must be http://HOST:PORT"
+    assert str(find_error_of_project(root)).startswith(said)

@@ -6,28 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.loading import load_project
-
-GOOD = '[start]\nurls = ["https://example.org/"]\n[scope]\ninclude_hosts = ["example.org"]\n'
+from tests.source_files import CONTACT, find_error_of_project, write_project, write_source
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    (tmp_path / "sources").mkdir()
     for name in ("intranet", "wiki"):
-        (tmp_path / "sources" / f"{name}.toml").write_text(GOOD)
+        write_source(tmp_path, name=name)
     return tmp_path
-
-
-def write_project(root: Path, text: str) -> None:
-    (root / "searchcrawl.toml").write_text('contact = "crawler@example.org"\n' + text + "\n")
 
 
 def test_load_project_when_schedules_are_good_then_they_are_there(root: Path) -> None:
     write_project(
         root,
-        '[schedules.nightly]\nsources = ["intranet"]\ncron = "30 2 * * mon-fri"\nmode = "accept"\n'
+        CONTACT + '[schedules.nightly]\nsources = ["intranet"]\ncron = "30 2 * * mon-fri"\nmode = "accept"\n'
         'window = {days = "mon-fri", from = "01:00", to = "05:30"}\n'
         '[schedules.often]\nsources = ["wiki"]\nevery_minutes = 5\n',
     )
@@ -67,24 +60,18 @@ def test_load_project_when_schedules_are_good_then_they_are_there(root: Path) ->
     ],
 )  # fmt: skip
 def test_load_project_when_a_schedule_is_wrong_then_the_first_line_says_so(root: Path, text: str, line: str) -> None:
-    write_project(root, f"[schedules.a]\n{text}")
+    write_project(root, f"{CONTACT}[schedules.a]\n{text}\n")
 
-    with pytest.raises(ConfigurationError) as caught:
-        load_project(root)
-
-    assert str(caught.value).startswith(f"searchcrawl.toml: {line}")
+    assert str(find_error_of_project(root)).startswith(f"searchcrawl.toml: {line}")
 
 
 def test_load_project_when_a_source_is_in_two_schedules_then_refused(root: Path) -> None:
     write_project(
         root,
-        '[schedules.a]\nsources = ["wiki"]\nevery_minutes = 5\n'
+        CONTACT + '[schedules.a]\nsources = ["wiki"]\nevery_minutes = 5\n'
         '[schedules.b]\nsources = ["intranet", "wiki"]\nevery_minutes = 9\n',
     )
 
-    with pytest.raises(ConfigurationError) as caught:
-        load_project(root)
-
-    assert str(caught.value).startswith(
+    assert str(find_error_of_project(root)).startswith(
         "searchcrawl.toml: schedules.b: wiki is in schedules.a already: a source has one schedule"
     )
