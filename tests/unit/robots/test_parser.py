@@ -34,19 +34,13 @@ def allowed(file: RobotsFile, *paths: str) -> list[bool]:
         ("/tmp/x?y=z", "Disallow: /tmp/"),
         ("/foo.html", "Disallow: /foo.html"),
         ("/foo.html5", "Disallow: /foo.html"),
+        *((path, "") for path in ("/", "/tmp", "/cyberworld/", "/Foo.html", "/x/tmp/", "/?/tmp/")),
     ],
 )
-def test_manuals_example_when_a_line_forbids_then_it_is_the_rule(path: str, rule: str) -> None:
+def test_manuals_example_when_asked_then_the_line_that_forbids_is_the_rule(path: str, rule: str) -> None:
     decision = RobotsFile.parse(MANUAL, "searchcrawl", url=URL).decide(f"http://www.acme.test{path}")
 
-    assert decision == Decision(False, rule, URL, "robots.txt")
-
-
-@pytest.mark.parametrize("path", ["/", "/tmp", "/cyberworld/", "/Foo.html", "/x/tmp/", "/?/tmp/"])
-def test_manuals_example_when_no_line_matches_then_allows(path: str) -> None:
-    decision = RobotsFile.parse(MANUAL, "searchcrawl", url=URL).decide(f"http://www.acme.test{path}")
-
-    assert decision == Decision(True, "", URL, "robots.txt")
+    assert decision == Decision(not rule, rule, URL, "robots.txt")
 
 
 @pytest.mark.parametrize("agent", ["Ultra Search", "ultra search", "ULTRA  SEARCH"])
@@ -54,13 +48,6 @@ def test_agent_with_a_blank_when_the_file_names_it_then_is_matched_whole(agent: 
     file = robots("User-agent: Ultra Search", "", "Disallow: /tmp/", "", "User-agent: *", "Disallow: /", agent=agent)
 
     assert allowed(file, "/tmp/", "/x") == [False, True]
-
-
-@pytest.mark.parametrize("token", ["Ultra", "Search", "Ultra Searcher", "Ultra/Search"])
-def test_agent_with_a_blank_when_the_file_names_another_then_is_not_meant(token: str) -> None:
-    file = robots(f"User-agent: {token}", "Disallow: /", agent="Ultra Search")
-
-    assert allowed(file, "/") == [True]
 
 
 @pytest.mark.parametrize(
@@ -91,29 +78,35 @@ def test_agent_line_when_read_then_means_one_token(line: str, meant: bool) -> No
     assert allowed(file, "/") == [not meant]
 
 
-def test_agent_when_configured_with_a_version_then_is_cut_too() -> None:
-    file = robots("User-agent: searchcrawl", "Disallow: /", agent="searchcrawl/1.0")
-
-    assert allowed(file, "/") == [False]
-
-
-def test_groups_when_several_name_the_agent_then_are_merged() -> None:
-    file = robots(
-        "User-agent: searchcrawl",
-        "Disallow: /a",
-        "User-agent: *",
-        "Disallow: /",
-        "User-agent: searchcrawl",
-        "Disallow: /b",
-    )
-
-    assert allowed(file, "/a", "/b", "/c") == [False, False, True]
-
-
-def test_group_when_empty_then_still_shields_from_the_stars() -> None:
-    file = robots("User-agent: *", "Disallow: /", "", "User-agent: searchcrawl", "Disallow:")
-
-    assert allowed(file, "/") == [True]
+@pytest.mark.parametrize(
+    ("lines", "agent", "verdicts"),
+    [
+        # Another agent than the one with a blank.
+        *(
+            ([f"User-agent: {token}", "Disallow: /"], "Ultra Search", {"/": True})
+            for token in ("Ultra", "Search", "Ultra Searcher", "Ultra/Search")
+        ),
+        # A version is cut.
+        (["User-agent: searchcrawl", "Disallow: /"], "searchcrawl/1.0", {"/": False}),
+        # Groups of one agent are merged.
+        (
+            [
+                *("User-agent: searchcrawl", "Disallow: /a", "User-agent: *", "Disallow: /"),
+                *("User-agent: searchcrawl", "Disallow: /b"),
+            ],
+            "searchcrawl",
+            {"/a": False, "/b": False, "/c": True},
+        ),
+        # An empty group shields from the stars.
+        (["User-agent: *", "Disallow: /", "", "User-agent: searchcrawl", "Disallow:"], "searchcrawl", {"/": True}),
+        # Rules before any agent mean nobody.
+        (["Disallow: /", "User-agent: other"], "searchcrawl", {"/": True}),
+    ],
+)
+def test_groups_when_the_file_has_several_then_those_of_the_agent_count(
+    lines: list[str], agent: str, verdicts: dict[str, bool]
+) -> None:
+    assert allowed(robots(*lines, agent=agent), *verdicts) == [*verdicts.values()]
 
 
 @pytest.mark.parametrize("between", ["", "Noindex: /x", "Sitemap: /s.xml", "Crawl-delay: 3", "# note", "nonsense"])
@@ -121,10 +114,6 @@ def test_group_when_other_lines_stand_between_its_agents_then_holds_for_all(betw
     file = robots("User-agent: searchcrawl", between, "User-agent: other", between, "Disallow: /x", "Disallow: /y")
 
     assert allowed(file, "/x", "/y", "/z") == [False, False, True]
-
-
-def test_rules_when_before_any_agent_then_mean_nobody() -> None:
-    assert allowed(robots("Disallow: /", "User-agent: other"), "/") == [True]
 
 
 @pytest.mark.parametrize(

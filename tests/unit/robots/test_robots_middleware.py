@@ -19,7 +19,6 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Response
 
-from searchcrawl import clock
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.visit_end import BrokenHeader, CertificateRefused, ForbiddenAddress, VisitEnded
 from searchcrawl.items import Claim, Outcome
@@ -102,16 +101,8 @@ def visit(middleware: RobotsMiddleware, *urls: str) -> list[Outcome | None]:
     return asyncio.run(visit_all())
 
 
-def outcome_for(answer: Answer, url: str = "http://site.test/page") -> Outcome | None:
-    (outcome,) = visit(obeying(Site({"http://site.test/robots.txt": answer})), url)
-    return outcome
-
-
-def test_robots_when_rule_forbids_then_visit_ends_with_its_line() -> None:
-    outcome = outcome_for((200, RULES, {}), "http://site.test/private/x")
-
-    assert outcome is not None
-    assert (outcome.code, outcome.rule, outcome.transient) == (951, "Disallow: /private/", False)
+def end_of(outcome: Outcome | None) -> tuple[int, str | None, bool] | None:
+    return None if outcome is None else (outcome.code, outcome.rule, outcome.transient)
 
 
 def test_robots_when_the_crawl_ends_while_a_visit_waits_for_its_turn_then_it_is_given_back(
@@ -134,51 +125,52 @@ def test_robots_when_the_crawl_ends_while_a_visit_waits_for_its_turn_then_it_is_
     assert (ended.released, site.turns) == (True, ["a.test:80"] * 2)
 
 
-def test_robots_when_rule_allows_then_visit_goes_on() -> None:
-    assert outcome_for((200, RULES, {})) is None
-
-
-@pytest.mark.parametrize("status", [300, 301, 304, 400, 401, 403, 404, 410, 418, 451, 499])
-def test_robots_when_missing_then_all_is_allowed_whatever_its_body_says(status: int) -> None:
-    assert outcome_for((status, b"User-agent: *\nDisallow: /", {})) is None
-
-
-@pytest.mark.parametrize("status", [0, 199, 429, 500, 502, 503, 599, 999])
-def test_robots_when_server_fails_then_nothing_is_asked_for_now(status: int) -> None:
-    outcome = outcome_for((status, b"User-agent: *\nAllow: /", {}))
-
-    assert outcome is not None
-    assert (outcome.code, outcome.rule, outcome.transient) == (951, "robots.unavailable", True)
-    assert outcome.retry_after_seconds == pytest.approx(30, abs=5)
+FORBIDDEN = (951, "Disallow: /private/", False)
+UNAVAILABLE = (951, "robots.unavailable", True)
 
 
 @pytest.mark.parametrize(
-    ("failure", "code", "rule", "transient"),
+    ("answer", "ended"),
     [
-        (DownloadTimeoutError("slow"), 902, None, True),
-        (DownloadConnectionRefusedError("no"), 906, None, True),
-        (CannotResolveHostError("no"), 907, None, True),
-        (ForbiddenAddress("10.0.0.1"), 907, None, False),
-        (CertificateRefused("expired"), 962, None, True),
-        (DownloadFailedError("reset"), 905, None, True),
-        (ResponseDataLossError("cut"), 958, None, True),
-        (BrokenHeader("bad"), 1006, None, True),
+        ((200, RULES, {}), FORBIDDEN),
+        ((200, gzip.compress(RULES), {"Content-Encoding": "gzip"}), FORBIDDEN),
+        ((200, b"no gzip", {"Content-Encoding": "gzip"}), (958, None, True)),
+        # Where it is missing, all is allowed, whatever its body says.
+        *(
+            ((status, b"User-agent: *\nDisallow: /", {}), None)
+            for status in (300, 301, 304, 400, 401, 403, 404, 410, 418, 451, 499)
+        ),
+        *(
+            ((301, b"", {"Location": location}), None)
+            for location in ("", "http://[bad", "file:///etc/passwd", "/robots.txt")
+        ),
+        # Where it cannot be had, nothing is asked for now.
+        *(((status, b"User-agent: *\nAllow: /", {}), UNAVAILABLE) for status in (0, 199, 429, 500, 502, 503, 599, 999)),
+        (DownloadTimeoutError("slow"), (902, None, True)),
+        (DownloadConnectionRefusedError("no"), (906, None, True)),
+        (CannotResolveHostError("no"), (907, None, True)),
+        (ForbiddenAddress("10.0.0.1"), (907, None, False)),
+        (CertificateRefused("expired"), (962, None, True)),
+        (DownloadFailedError("reset"), (905, None, True)),
+        (ResponseDataLossError("cut"), (958, None, True)),
+        (BrokenHeader("bad"), (1006, None, True)),
     ],
 )
-def test_robots_when_it_cannot_be_had_then_code_is_the_root_cause(
-    failure: Exception, code: int, rule: str | None, transient: bool
+def test_robots_when_it_is_answered_or_not_then_visits_end_as_that_says(
+    answer: Answer, ended: tuple[int, str | None, bool] | None
 ) -> None:
-    outcome = outcome_for(failure)
+    middleware = obeying(Site({"http://site.test/robots.txt": answer}))
 
-    assert outcome is not None
-    assert (outcome.code, outcome.rule, outcome.transient) == (code, rule, transient)
-    assert outcome.error is not None
-    assert outcome.error.startswith("robots.txt: ")
+    page, private = visit(middleware, "http://site.test/page", "http://site.test/private/x")
+
+    assert (end_of(page), end_of(private)) == (None if ended == FORBIDDEN else ended, ended)
+    assert page is None or (page.error or "").startswith("robots.txt: ")
+    assert page is None or ended != UNAVAILABLE or page.retry_after_seconds == pytest.approx(30, abs=5)
 
 
 def test_robots_when_asking_breaks_for_another_reason_then_it_is_not_hidden() -> None:
     with pytest.raises(KeyError):
-        outcome_for(KeyError("a bug"))
+        visit(obeying(Site({"http://site.test/robots.txt": KeyError("a bug")})), "http://site.test/page")
 
 
 def test_robots_when_many_pages_wait_then_it_is_asked_for_once() -> None:
@@ -239,32 +231,26 @@ def test_robots_when_origins_differ_then_each_is_asked() -> None:
     ],
 )
 def test_robots_when_time_goes_by_then_it_is_asked_for_again(
-    monkeypatch: pytest.MonkeyPatch, answer: Answer, seconds: float, asked: int
+    now: list[float], answer: Answer, seconds: float, asked: int
 ) -> None:
     site = Site({"http://site.test/robots.txt": answer})
     middleware = obeying(site)
-    time = [1000.0]
-    monkeypatch.setattr(clock, "monotonic", lambda: time[0])
 
     visit(middleware, "http://site.test/1")
-    time[0] += seconds
+    now[0] += seconds
     visit(middleware, "http://site.test/2")
 
     assert len(site.asked) == asked
 
 
 @pytest.mark.parametrize("failure", [(503, b"", {}), DownloadTimeoutError()])
-def test_robots_when_refreshing_fails_then_the_last_good_copy_stays(
-    monkeypatch: pytest.MonkeyPatch, failure: Answer
-) -> None:
+def test_robots_when_refreshing_fails_then_the_last_good_copy_stays(now: list[float], failure: Answer) -> None:
     site = Site({"http://site.test/robots.txt": (200, RULES, {})})
     middleware = obeying(site)
-    time = [1000.0]
-    monkeypatch.setattr(clock, "monotonic", lambda: time[0])
 
     visit(middleware, "http://site.test/")
     site.answers["http://site.test/robots.txt"] = failure
-    time[0] += 25 * 3600
+    now[0] += 25 * 3600
     allowed, refused = visit(middleware, "http://site.test/", "http://site.test/private/x")
 
     assert allowed is None
@@ -287,27 +273,6 @@ def test_robots_when_redirected_then_five_are_followed_and_more_allow_all(count:
 
     assert (outcome.code if outcome else None) == code
     assert len(site.asked) == min(count, 5) + 1
-
-
-@pytest.mark.parametrize("location", ["", "http://[bad", "file:///etc/passwd", "/robots.txt"])
-def test_robots_when_redirect_leads_nowhere_then_all_is_allowed(location: str) -> None:
-    assert outcome_for((301, b"", {"Location": location}), "http://site.test/private/x") is None
-
-
-def test_robots_when_compressed_then_is_read() -> None:
-    body = gzip.compress(RULES)
-
-    outcome = outcome_for((200, body, {"Content-Encoding": "gzip"}), "http://site.test/private/x")
-
-    assert outcome is not None
-    assert outcome.rule == "Disallow: /private/"
-
-
-def test_robots_when_compression_is_broken_then_pages_fail_as_it_did() -> None:
-    outcome = outcome_for((200, b"no gzip", {"Content-Encoding": "gzip"}))
-
-    assert outcome is not None
-    assert (outcome.code, outcome.rule, outcome.transient) == (958, None, True)
 
 
 @pytest.mark.parametrize(
