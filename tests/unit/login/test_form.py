@@ -145,34 +145,47 @@ def test_form_when_its_button_says_where_it_leads_then_that_counts() -> None:
 
 @pytest.mark.parametrize(
     ("accepted", "charset", "sent_as"),
-    [("x-unknown latin1", "utf-8", b"%FC"), ("", "utf-16le", b"%C3%BC"), ("", "iso-8859-8-i", b"%26%23252%3B")],
+    [
+        ("x-unknown latin1", "utf-8", b"J%FCrgen+%26%2328450%3B"),
+        ("", "windows-1252", b"J%FCrgen+%26%2328450%3B"),
+        ("", "utf-16le", b"J%C3%BCrgen+%E6%BC%A2"),
+        ("", "iso-8859-8-i", b"J%26%23252%3Brgen+%26%2328450%3B"),
+    ],
 )
-def test_form_when_it_names_a_charset_then_is_sent_in_it(accepted: str, charset: str, sent_as: bytes) -> None:
-    form = filled(PLAIN.replace("<form", f"<form accept-charset='{accepted}'"), username="ü", charset=charset)
+def test_form_when_it_or_its_page_names_a_charset_then_is_sent_in_it(
+    accepted: str, charset: str, sent_as: bytes
+) -> None:
+    form = filled(PLAIN.replace("<form", f"<form accept-charset='{accepted}'"), username="Jürgen 漢", charset=charset)
 
-    assert form.body.startswith(b"user=" + sent_as)
-
-
-def test_form_when_a_selector_names_one_then_what_was_added_is_passed_over() -> None:
-    html = f"<div><form method=post>{PASSWORD}</form></div><div><form method=post>{USER}{PASSWORD}</form><p></div>"
-
-    assert sent(html, form="form:last-child", username=None) == [("p", "open sesame")]
+    assert form.body == b"user=" + sent_as + b"&pass=open+sesame"
 
 
-def test_form_when_source_names_fields_then_they_count() -> None:
-    html = (
-        "<form id=a method=post><input type=password name=x></form><div id=b><form method=post><input name=one><input name=two>"
-        "<input type=password name=old><input type=password name=new></form></div>"
-    )
-
-    named = {"form": "#b", "username_field": "one", "password_field": "new", "fields": {"two": "2", "extra": "3"}}
-
-    assert sent(html, **named) == [("one", "me"), ("two", "2"), ("old", ""), ("new", "open sesame"), ("extra", "3")]
-    assert filled(html, **named).password_field == "new"
+TWO = (
+    "<form id=a method=post><input type=password name=x></form><div id=b><form method=post><input name=one><input name=two>"
+    "<input type=password name=old><input type=password name=new></form></div>"
+)
+NAMED = {"form": "#b", "username_field": "one", "password_field": "new", "fields": {"two": "2", "extra": "3"}}
 
 
-def test_form_when_no_user_name_is_given_then_only_the_password_is_set() -> None:
-    assert sent(PLAIN, username=None) == [("user", ""), ("pass", "open sesame")]
+@pytest.mark.parametrize(
+    ("html", "wanted", "values"),
+    [
+        (TWO, NAMED, [("one", "me"), ("two", "2"), ("old", ""), ("new", "open sesame"), ("extra", "3")]),
+        # What was added for reading it is passed over by a selector.
+        (
+            f"<div><form method=post>{PASSWORD}</form></div><div><form method=post>{USER}{PASSWORD}</form><p></div>",
+            {"form": "form:last-child", "username": None},
+            [("p", "open sesame")],
+        ),
+        # Without a user name only the password is set.
+        (PLAIN, {"username": None}, [("user", ""), ("pass", "open sesame")]),
+    ],
+)
+def test_form_when_the_source_names_form_and_fields_then_they_count(
+    html: str, wanted: dict[str, Any], values: list[tuple[str, str]]
+) -> None:
+    assert sent(html, **wanted) == values
+    assert filled(html, **wanted).password_field == wanted.get("password_field", values[-1][0])
 
 
 @pytest.mark.parametrize(
@@ -187,12 +200,6 @@ def test_form_when_no_user_name_is_given_then_only_the_password_is_set() -> None
 )
 def test_form_when_it_has_an_action_then_leads_there(head: str, action: str, url: str) -> None:
     assert filled(head + PLAIN.replace("<form", f"<form {action}")).url == url
-
-
-def test_form_when_page_has_another_charset_then_is_sent_in_it() -> None:
-    form = filled(PLAIN, username="Jürgen 漢", charset="windows-1252")
-
-    assert form.body == b"user=J%FCrgen+%26%2328450%3B&pass=open+sesame"
 
 
 @pytest.mark.parametrize(
