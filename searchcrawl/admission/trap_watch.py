@@ -311,8 +311,9 @@ class TrapWatch:
         for level, name in visit.patterns:
             if name in self._cuts:
                 break
-            if visit.share >= _MOSTLY_OWN and level < Level.HOST:
-                self._spare(name)
+            has_text = visit.share >= _MOSTLY_OWN and level < Level.HOST
+            if has_text and len(self._spared) < _MAX_PATTERNS:
+                self._spared.add(name)
             pattern = self._find_or_add(name)
             if pattern.last is not None and name != at_last:
                 # A narrower pattern has text of its own: it is visited among all others.
@@ -409,10 +410,6 @@ class TrapWatch:
     def _add_to(self, patterns: set[str], name: str) -> None:
         patterns.add(name)
         self._apart.add(name)
-
-    def _spare(self, name: str) -> None:
-        if len(self._spared) < _MAX_PATTERNS:
-            self._spared.add(name)
 
     def _find_or_add(self, name: str) -> WatchedPattern:
         pattern = self._patterns.get(name)

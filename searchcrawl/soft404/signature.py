@@ -59,48 +59,39 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distance:
-    """The distance of two answers, from 0 to 1, without the words of their URLs."""
-
-    title: float
-    text: float
-
-    @classmethod
-    def between(cls, one: Sample, other: Sample) -> Self:
-        """The difference of two samples."""
-        echoes = one.echoes | other.echoes
-        return cls(title=_distance(one.title, other.title, echoes), text=_distance(one.text, other.text, echoes))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """The answer of a host to any path: one such answer, and the distance of a second one from it (``spread``).
+    """The answer of a host to any path: one such answer, and how far title and text of a second one are from it (0 to 1).
 
     ``landing`` is the URL to which the host redirects such requests; None if it answers them itself.
     """
 
     sample: Sample
-    spread: Distance
+    title_spread: float
+    text_spread: float
     landing: str | None = None
 
     @classmethod
     def between(cls, one: Sample, other: Sample, *, landing: str | None = None) -> Self | None:
         """The signature of two answers; None if they have too little in common, or no text."""
-        spread = Distance.between(one, other)
-        if not any(one.text) or not any(other.text) or spread.text > _MAX_DIFFERENCE:
+        # The words of their URLs do not count.
+        echoes = one.echoes | other.echoes
+        text = _distance(one.text, other.text, echoes)
+        if not any(one.text) or not any(other.text) or text > _MAX_DIFFERENCE:
             return None
-        return cls(sample=one, spread=spread, landing=landing)
+        return cls(
+            sample=one, title_spread=_distance(one.title, other.title, echoes), text_spread=text, landing=landing
+        )
 
     def matches(self, page: Page, *, asked: str) -> bool:
         """Whether ``page``, the answer to ``asked``, is such an answer too."""
         sample, echoes = self.sample, self.sample.echoes | _words_of_url(asked)
         # Most pages have a title or length of their own: then their words need not be compared.
-        if _distance(words_of(page.title), sample.title, echoes) > self.spread.title:
+        if _distance(words_of(page.title), sample.title, echoes) > self.title_spread:
             return False
         words = words_of(page.all_text)
         if not any(words) or not len(sample.text) / _MOST_TIMES <= len(words) <= len(sample.text) * _MOST_TIMES:
             return False
-        return _distance(words, sample.text, echoes) <= _MARGIN * self.spread.text + _SLACK
+        return _distance(words, sample.text, echoes) <= _MARGIN * self.text_spread + _SLACK
 
 
 def _words_of_url(asked: str) -> frozenset[str]:

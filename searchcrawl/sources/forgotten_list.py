@@ -39,18 +39,15 @@ def read_list(root: Path) -> tuple[str, ...]:
     return _read(path, FILE, about.st_mtime_ns, about.st_size, about.st_ino)
 
 
-def read_lines_of(path: Path) -> tuple[str, ...]:
-    """The lines of another file of the same form."""
-    return _read_now(path, str(path))
-
-
 # Each source of a project asks for it.
 @lru_cache(maxsize=8)
 def _read(path: Path, file: str, *_version: int) -> tuple[str, ...]:
-    return _read_now(path, file)
+    return read_lines_of(path, file)
 
 
-def _read_now(path: Path, file: str) -> tuple[str, ...]:
+def read_lines_of(path: Path, file: str = "") -> tuple[str, ...]:
+    """The lines of another file of the same form; ``file`` is its name in messages, where that is not the path."""
+    file = file or str(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
