@@ -94,13 +94,6 @@ def test_document_when_robots_directives_are_ignored_then_its_links_are_found_th
     ]
 
 
-def test_document_when_its_text_differs_then_it_is_stored_as_changed() -> None:
-    group = decided(document("new", claim=known("old")))
-
-    assert len(group.stored) == 1
-    assert counted(group) == {"changed"}
-
-
 def test_document_when_only_its_bytes_differ_then_it_is_not_sent() -> None:
     row = known("old")
 
@@ -111,11 +104,25 @@ def test_document_when_only_its_bytes_differ_then_it_is_not_sent() -> None:
     assert counted(group) == {"unchanged"}
 
 
-def test_document_when_its_bytes_are_as_before_then_it_is_not_sent_and_its_links_stand() -> None:
-    group = decided(document("old", claim=known("old"), page=None))
+@pytest.mark.parametrize(
+    ("visited", "stored", "counter"),
+    [
+        pytest.param(document("new", claim=known("old")), [200], "changed", id="another text"),
+        pytest.param(document("old", claim=known("old"), page=None), [], "unchanged", id="the same bytes"),
+        pytest.param(
+            document("old", claim=known("old"), code=Code.NOT_INDEXED), [952], "non_indexable", id="noindex replaces it"
+        ),
+    ],
+)
+def test_document_when_it_is_known_then_what_differs_is_stored_and_what_does_not_is_not_sent(
+    visited: Document, stored: list[int], counter: str
+) -> None:
+    group = decided(visited)
 
-    assert (group.stored, group.found) == ([], [])
-    assert counted(group) == {"unchanged"}
+    assert [one.code for one in group.stored] == stored
+    assert counted(group) == {counter}
+    # The links of a page that was not read stand.
+    assert (group.found == []) is (visited.page is None)
 
 
 def test_document_when_its_date_moved_then_it_is_sent_again_only_where_dates_count() -> None:
@@ -137,13 +144,6 @@ def test_document_when_it_lost_its_text_then_the_known_one_stays() -> None:
     assert [one.code for one in group.settled] == [911]
 
 
-def test_document_when_it_says_noindex_then_it_replaces_the_known_one() -> None:
-    group = decided(document("old", claim=known("old"), code=Code.NOT_INDEXED))
-
-    assert [one.code for one in group.stored] == [952]
-    assert counted(group) == {"non_indexable"}
-
-
 def test_answer_304_when_it_comes_then_confirmed_with_nothing_to_send() -> None:
     row = known()
 
@@ -161,35 +161,25 @@ def test_answer_304_when_the_page_failed_before_then_its_copies_are_looked_at_ag
 
 
 @pytest.mark.parametrize(
-    ("code", "rule"),
+    ("code", "rule", "leaves"),
     [
-        (404, None),
-        (410, None),
-        (Code.ROBOTS, "Disallow: /"),
-        (Code.OUTSIDE_BOUNDARY, "scope.depth: depth = 1"),
-        (Code.MOVED, None),
-        (Code.META_REFRESH, None),
+        *((code, None, True) for code in (404, 410, Code.MOVED, Code.META_REFRESH)),
+        (Code.ROBOTS, "Disallow: /", True),
+        (Code.OUTSIDE_BOUNDARY, "scope.depth: depth = 1", True),
+        *((code, None, False) for code in (401, 403, 418, 500, 503)),
+        *((code, None, False) for code in (902, 903, 904, 905, 906, 907, 958, 960, 962, 963, 1003, 1006, 1009)),
+        (Code.ROBOTS, ROBOTS_UNAVAILABLE, False),
+        (Code.TRAP_LIMIT, "scope.max_path_segments", False),
     ],
 )
-def test_outcome_when_it_is_evidence_then_the_document_is_to_leave(code: int, rule: str | None) -> None:
+def test_outcome_when_it_is_evidence_then_the_document_is_to_leave_and_else_it_stays(
+    code: int, rule: str | None, leaves: bool
+) -> None:
     row = known()
 
-    assert decided(outcome(code, rule=rule, claim=row)).with_evidence == [row.url_id]
+    group = decided(outcome(code, rule=rule, claim=row))
 
-
-@pytest.mark.parametrize(
-    ("code", "rule"),
-    [
-        *((code, None) for code in (401, 403, 418, 500, 503)),
-        *((code, None) for code in (902, 903, 904, 905, 906, 907, 958, 960, 962, 963, 1003, 1006, 1009)),
-        (Code.ROBOTS, ROBOTS_UNAVAILABLE),
-        (Code.TRAP_LIMIT, "scope.max_path_segments"),
-    ],
-)
-def test_outcome_when_it_is_no_evidence_then_the_document_stays(code: int, rule: str | None) -> None:
-    group = decided(outcome(code, rule=rule, claim=known()))
-
-    assert (group.with_evidence, group.stored, group.confirmed) == ([], [], [])
+    assert (group.with_evidence, group.stored, group.confirmed) == ([row.url_id] if leaves else [], [], [])
 
 
 def test_outcome_when_remove_on_names_other_codes_then_these_count() -> None:

@@ -27,31 +27,22 @@ def ended(filled: FilledStore, reason: str = "finished") -> list[str]:
     return told
 
 
-def test_extension_when_the_index_cannot_be_opened_then_the_run_fails_and_is_ended(
-    filled: FilledStore, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        pytest.param(delivery_extension, "open_index", id="the index cannot be opened"),
+        pytest.param(DeliveryThread, "finish", id="the delivery cannot end"),
+    ],
+)
+def test_extension_when_it_cannot_begin_or_end_then_the_run_fails_and_is_ended(
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch, place: object, name: str
 ) -> None:
     error = StoreError("no")
 
-    def refuse(_: object) -> None:
+    def refuse(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(delivery_extension, "open_index", refuse)
-
-    told = ended(filled)
-
-    assert told == ["finished"]
-    assert filled.run.shutdown.failure is error
-
-
-def test_extension_when_the_delivery_cannot_end_then_the_run_fails_and_is_ended(
-    filled: FilledStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    error = StoreError("no")
-
-    def refuse(_: DeliveryThread, reason: str) -> None:
-        raise error
-
-    monkeypatch.setattr(DeliveryThread, "finish", refuse)
+    monkeypatch.setattr(place, name, refuse)
 
     told = ended(filled)
 

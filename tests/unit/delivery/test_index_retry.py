@@ -80,22 +80,22 @@ def test_i5_attempt_when_the_index_names_a_time_then_it_is_kept_within_bounds(
     assert waits == [waited]
 
 
-def test_i5_attempt_when_the_time_named_is_longer_than_what_is_left_then_gives_up_at_once(waits: list[float]) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(unavailable(120), id="i5: the time named is longer than what is left"),
+        pytest.param(IndexMisconfigured("no"), id="i6: the index is misconfigured"),
+    ],
+)
+def test_attempt_when_another_one_is_in_vain_then_gives_up_at_once(
+    waits: list[float], error: IndexUnavailable | IndexMisconfigured
+) -> None:
     retry = IndexRetry(60)
     retry.limit_to_end()
-    index = Index(unavailable(120))
+    index = Index(error)
 
-    with pytest.raises(IndexUnavailable):
+    with pytest.raises(type(error)):
         retry.attempt(index.ask)
-
-    assert (index.calls, waits) == (1, [])
-
-
-def test_i6_attempt_when_the_index_is_misconfigured_then_is_asked_once(waits: list[float]) -> None:
-    index = Index(IndexMisconfigured("no"))
-
-    with pytest.raises(IndexMisconfigured):
-        IndexRetry(60).attempt(index.ask)
 
     assert (index.calls, waits) == (1, [])
 

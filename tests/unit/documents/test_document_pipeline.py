@@ -127,14 +127,6 @@ def test_language_when_told_in_several_ways_then_declared_before_detected_before
     assert complete(page, headers=headers, languages=Languages(default=default)).language == expected
 
 
-def test_language_when_the_source_forces_one_then_no_other_counts() -> None:
-    page = Page(language="fr", text=GERMAN, found=(("meta:l", ("es",)),))
-
-    made = complete(page, mapping(("meta:l", "language", "string")), languages=Languages(forced="nl", default="en"))
-
-    assert made.language == "nl"
-
-
 @pytest.mark.parametrize(
     ("page", "languages", "expected"),
     [
@@ -186,12 +178,13 @@ def test_languages_when_a_component_of_a_users_own_sets_one_then_no_text_outweig
     assert complete(shown_document.change(page, {"language": "nl"}, {})).language == "nl"
 
 
-def test_languages_when_a_source_forces_one_then_no_other_is_kept() -> None:
+def test_languages_when_a_source_forces_one_then_no_other_counts_or_is_kept() -> None:
     english = "The library opens at nine in the morning and closes at six, except on public holidays."
-    page = Page(text=f"{GERMAN}\n{english}\n" * 9, language="de")
+    page = Page(text=f"{GERMAN}\n{english}\n" * 9, language="de", found=(("meta:l", ("es",)),))
+    forced = complete(page, mapping(("meta:l", "language", "string")), languages=Languages(forced="fr", default="en"))
 
     assert complete(page).languages == ("de", "en")
-    assert complete(page, languages=Languages(forced="fr")).languages == ("fr",)
+    assert (forced.language, forced.languages) == ("fr", ("fr",))
 
 
 def process(document: Document, **values: Any) -> Any:
@@ -318,18 +311,20 @@ def test_body_digest_when_the_header_names_another_language_then_is_another() ->
     assert (len(set(digests)), digests[2]) == (3, digests[3])
 
 
+def digested(*items: Document, finds_copies: bool = True) -> list[Document]:
+    """The documents with their digests."""
+    return [*map(FieldsDigestPipeline(finds_copies=finds_copies).process_document, items)]
+
+
 def test_fields_digest_when_a_document_was_not_read_then_is_left_out() -> None:
     unread = replace(factories.document(), page=None)
 
-    assert FieldsDigestPipeline(finds_copies=True).process_document(unread) is unread
+    assert digested(unread)[0] is unread
 
 
 def test_copies_when_bytes_differ_and_fields_are_the_same_then_the_copy_digest_is_the_same_or_none() -> None:
     pages = [factories.document(f"<p>{number}", text="text") for number in range(2)]
-    found = [
-        [FieldsDigestPipeline(finds_copies=finds).process_document(page).copy_digest for page in pages]  # type: ignore[attr-defined]  # a document
-        for finds in (True, False)
-    ]
+    found = [[each.copy_digest for each in digested(*pages, finds_copies=finds)] for finds in (True, False)]
 
     assert (found[0][0], found[1]) == (found[0][1], [None, None])
     assert found[0][0] == compute_fields_digest(pages[0].page or Page())
@@ -339,10 +334,10 @@ def test_c8_copies_when_they_differ_in_what_is_not_indexed_then_are_copies_all_t
     document = factories.document("<p>", text="text")
     assert document.page is not None
     pages = [replace(document, page=replace(document.page, whole_digest=digest)) for digest in ("", "a", "b")]
-    found = [FieldsDigestPipeline(finds_copies=True).process_document(page) for page in pages]
+    found = digested(*pages)
 
-    assert len({each.fields_digest for each in found}) == 3  # type: ignore[attr-defined]  # a document
-    assert len({each.copy_digest for each in found}) == 1  # type: ignore[attr-defined]  # a document
+    assert len({each.fields_digest for each in found}) == 3
+    assert len({each.copy_digest for each in found}) == 1
 
 
 def test_copies_when_a_file_has_another_name_then_are_copies_unless_it_says_its_title_itself() -> None:
@@ -356,13 +351,13 @@ def test_copies_when_a_file_has_another_name_then_are_copies_unless_it_says_its_
     ]
     assert document.page is not None
     pages = [replace(document, page=replace(document.page, title=title, name_title=name)) for title, name in titles]
-    found = [FieldsDigestPipeline(finds_copies=True).process_document(page) for page in pages]
-    one, two, *others = (each.copy_digest for each in found)  # type: ignore[attr-defined]  # a document
+    found = digested(*pages)
+    one, two, *others = (each.copy_digest for each in found)
 
     assert one == two
     assert len({one, *others}) == 1 + len(others)
     # What is indexed of them differs.
-    assert len({each.fields_digest for each in found}) == len(found)  # type: ignore[attr-defined]  # a document
+    assert len({each.fields_digest for each in found}) == len(found)
 
 
 def test_fields_digest_when_the_way_it_is_made_is_new_then_a_document_keeps_its_own_until_it_changes(
@@ -382,8 +377,7 @@ def test_fields_digest_when_the_way_it_is_made_is_new_then_a_document_keeps_its_
     assert compute_fields_digest(page, known=b"\3" + first) == compute_fields_digest(page)
     # What the pipeline compares with is the digest of the row.
     document = factories.document(claim=factories.claim(fields_digest=first), page=page)
-    kept = FieldsDigestPipeline(finds_copies=False).process_document(document)
-    assert kept.fields_digest == first  # type: ignore[attr-defined]  # a document
+    assert digested(document, finds_copies=False)[0].fields_digest == first
 
 
 def test_copy_digest_when_changes_are_told_in_a_new_way_then_it_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,10 +404,10 @@ def test_fields_digest_when_only_the_date_of_a_file_or_its_guessed_language_coun
         # A component of a user's own set another one.
         replace(page, guessed=("de", Guess.TEXT)),
     ]
-    found = [FieldsDigestPipeline(finds_copies=True).process_document(replace(document, page=each)) for each in pages]
-    plain, dated, later, told, default, own = (each.fields_digest for each in found)  # type: ignore[attr-defined]
+    found = digested(*(replace(document, page=each) for each in pages))
+    plain, dated, later, told, default, own = (each.fields_digest for each in found)
 
-    assert len({each.copy_digest for each in found}) == 1  # type: ignore[attr-defined]  # a document
+    assert len({each.copy_digest for each in found}) == 1
     # A file that is made for each request, with the time of it, is no other one.
     assert dated == later
     assert own == plain

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import queue
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,20 +12,17 @@ from scrapy import Request
 from sqlalchemy import select
 
 from searchcrawl import clock
-from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.commit.group_commit import WriterQueue
-from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.scheduler import Scheduler
-from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Outcome
 from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK, HostBackoff
-from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.url_table import Settled
 from tests.filled_store import FilledStore
+from tests.unit.frontier.test_frontier import build_frontier
 
 DEAD = "dead.acme.test:80"
 
@@ -54,18 +50,7 @@ def claimed(filled: FilledStore, count: int) -> list[Claim]:
 def opened(filled: FilledStore, waiting: WriterQueue) -> tuple[Scheduler, Frontier]:
     crawler: Any = SimpleNamespace(engine=None)
     spider: Any = SimpleNamespace(handle_response=lambda _: None, handle_failure=lambda _: None)
-    frontier = Frontier(
-        filled.run,
-        Window(HostRegistry(host_concurrency=8, delay_seconds=0.0)),
-        waiting,
-        build_claims=partial(
-            Claiming,
-            traps=TrapWatch(filled.run.source_id, trap_after=0, max_urls_per_pattern=0),
-            may_claim=lambda: True,
-            may_revisit=lambda: True,
-            has_sent=lambda: True,
-        ),
-    )
+    frontier = build_frontier(filled, waiting)
     scheduler = Scheduler(crawler, filled.run, frontier)
     scheduler.open(spider)
     # The rows were claimed here: claiming knows of none outstanding, and would find the run over.
