@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import text
 
@@ -16,6 +16,7 @@ from searchcrawl.commit import document_rows
 from searchcrawl.commit.decide import decide
 from searchcrawl.items import Claim, Document, Outcome, Place
 from searchcrawl.rules.copy_order import UNKNOWN_FIT, rank
+from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.store import batch_table, host_table, removal_table
 from searchcrawl.store.batch_table import SealedBatch
@@ -255,6 +256,22 @@ class World:
     def order(self, name: str) -> tuple[int, tuple[bool, int, int, str]]:
         """The place of a page among its copies."""
         return fit_of(name, self.seen[name].body) if self.fits else UNKNOWN_FIT, rank(SITE + name)
+
+
+class StoreOfRun:
+    """The store as a run gives it to what decides between visits."""
+
+    def __init__(self, database: Database, source_id: int) -> None:
+        self.database = database
+        self.source_id = source_id
+
+    def read(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
+        return self.database.read(work, *args, **names)
+
+    def write(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
+        return self.database.write(work, *args, **names)
+
+    read_pages: Any = Run.read_pages
 
 
 def some_page(chance: random.Random, names: str, *, displays: bool, failures: bool) -> Page:

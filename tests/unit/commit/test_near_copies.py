@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,35 +18,25 @@ from searchcrawl.commit.near_copies import SignedDocument, find_groups
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.rules.copy_order import build_order
 from searchcrawl.rules.near_copies import sign
-from searchcrawl.run import Run
 from searchcrawl.store.documents.duplicate_key_table import NearRow
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.schema import documents
 from searchcrawl.store.urls import url_queries
-from tests.unit.commit.support_world import SITE, SOURCE, Page, World
+from tests.unit.commit.support_world import SITE, SOURCE, Page, StoreOfRun, World
 from tests.unit.rules.test_near_copies import are_near, edited, words
 
 
-class Settling:
+class Settling(StoreOfRun):
     """What the end of a run needs of the run."""
 
     def __init__(self, database: Database, folder: Path) -> None:
-        self.source_id = 1
+        super().__init__(database, 1)
         self.project: Any = type("Project", (), {"cache_dir": folder, "cache": SimpleNamespace(location="files")})
         self.near = "remove"
-        self.database = database
 
     @property
     def source(self) -> Any:
         return SOURCE.model_copy(update={"copies": SOURCE.copies.model_copy(update={"near": self.near})})
-
-    def read(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
-        return self.database.read(lambda transaction: work(transaction, *args, **names))
-
-    def write(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
-        return self.database.write(lambda transaction: work(transaction, *args, **names))
-
-    read_pages: Any = Run.read_pages
 
 
 def whole_text(content: object, url: str, mimetype: str) -> object:

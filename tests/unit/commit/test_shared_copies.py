@@ -13,34 +13,24 @@ from sqlalchemy import select
 
 from searchcrawl.commit.shared_copies import find_over, settle_shared_copies
 from searchcrawl.items import Claim, Document, Hop, Outcome
-from searchcrawl.run import Run
 from searchcrawl.store.documents import shared_copy_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import documents, listing_dues
-from tests.unit.commit.support_world import SITE, Page, World, some_page
+from tests.unit.commit.support_world import SITE, Page, StoreOfRun, World, some_page
 
 #: The names of the pages of each source: by their ranks they stand between each other.
 NAMES = ("adgj", "behk", "cfil")
 REDIRECTS = "<r>"
 
 
-class Settling:
+class Settling(StoreOfRun):
     """What settling needs of a run."""
-
-    def __init__(self, database: Database, source_id: int) -> None:
-        self.source_id = source_id
-        self.database = database
-
-    def read(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
-        return self.database.read(lambda transaction: work(transaction, *args, **names))
-
-    read_pages: Any = Run.read_pages
 
     def write(self, work: Callable[..., Any], *args: Any, **names: Any) -> Any:
         """Only rows of the own source may change, but for what is due of others."""
         before = self.database.read(self._read_others)
-        result = self.database.write(lambda transaction: work(transaction, *args, **names))
+        result = super().write(work, *args, **names)
         assert self.database.read(self._read_others) == before
         return result
 
