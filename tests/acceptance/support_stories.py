@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -118,11 +118,17 @@ def list_in_sitemap(site: SiteProcess, host: str, *paths: str) -> None:
 
 
 def source(
-    site: SiteProcess, host: str, path: str = "/", *, scope: Mapping[str, Any] | None = None, **fetch: Any
+    site: SiteProcess,
+    host: str | Sequence[str],
+    path: str = "/",
+    *,
+    scope: Mapping[str, Any] | None = None,
+    **fetch: Any,
 ) -> dict[str, Any]:
-    """Overrides for a source of one host, with more keys of [scope], and without retries unless ``fetch`` says so."""
+    """Overrides for a source of a host or several, with more keys of [scope], without retries unless ``fetch`` says so."""
+    hosts = [host] if isinstance(host, str) else [*host]
     return {
-        "start": {"urls": [site.url(host, path)]},
-        "scope": {"include_hosts": [host], **(scope or {})},
+        "start": {"urls": [site.url(each, path) for each in hosts]},
+        "scope": {"include_hosts": hosts, **(scope or {})},
         "fetch": {"retries": 0, **fetch},
     }

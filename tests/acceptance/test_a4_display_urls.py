@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.acceptance.support_project import CrawlProject
-from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run
+from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source
 
 INTRA, OTHER = "intra.acme.test", "other.acme.test"
 SHOWN = "https://www.example.com"
@@ -14,15 +14,8 @@ SHOWN = "https://www.example.com"
 def displayed(project: CrawlProject, *pairs: tuple[str, str], **overrides: Any) -> None:
     """A source of both hosts with such a mapping; ``from`` is a host of the site, with a path."""
     site = project.site
-    urls = [site.url(INTRA), site.url(OTHER)]
     mapping = [{"from": site.url(host.partition("/")[0], "/" + host.partition("/")[2]), "to": to} for host, to in pairs]
-    project.edit(
-        start={"urls": urls},
-        scope={"include_hosts": [INTRA, OTHER]},
-        fetch={"retries": 0},
-        **({"display": mapping} if mapping else {}),
-        **overrides,
-    )
+    project.edit(**source(site, [INTRA, OTHER]), **({"display": mapping} if mapping else {}), **overrides)
 
 
 def shown(project: CrawlProject) -> dict[str, str]:

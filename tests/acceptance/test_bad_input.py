@@ -260,10 +260,9 @@ def crawl(site: SiteProcess, server: HostileServer, folder: Path, good: int, pag
     every = -(-good // len(bad))
     mixed = [url for at, each in enumerate(bad) for url in (*paths[at * every : (at + 1) * every], each)]
     site.set_page(GOOD, "/", page("start", *mixed))
-    tables: dict[str, Any] = source(site, GOOD, timeout_seconds=10) | {
-        "start": {"urls": [site.url(GOOD)], "sitemaps": "off"}
-    }
-    tables["scope"] = {"include_hosts": [GOOD, HOSTILE], "include_ports": [site.port, server.port], "depth": 1}
+    scope = {"include_hosts": [GOOD, HOSTILE], "include_ports": [site.port, server.port], "depth": 1}
+    tables = source(site, GOOD, scope=scope, timeout_seconds=10)
+    tables["start"]["sitemaps"] = "off"
     return new_project(folder, site, **tables)
 
 

@@ -31,11 +31,7 @@ def _delay(project: CrawlProject) -> list[Run]:
         pages(site, host, a=page("alpha"), b=page("beta"), c=page("gamma"))
         site.set_page(host, "/d.html", page("delta"))
         site.set_page(host, "/c.html", "", status=302, headers={"Location": "/d.html"})
-    project.edit(
-        start={"urls": [site.url("one.acme.test"), site.url("two.acme.test")]},
-        scope={"include_hosts": ["one.acme.test", "two.acme.test"]},
-        fetch={"delay_seconds": 0.3, "retries": 0},
-    )
+    project.edit(**source(site, ["one.acme.test", "two.acme.test"], delay_seconds=0.3))
     return [run(project), run(project)]
 
 
@@ -142,13 +138,11 @@ def sources_of(site: SiteProcess, folder: Path, **sources: dict[str, Any]) -> Cr
     return project
 
 
-def at(site: SiteProcess, host: str, *paths: str, **fetch: Any) -> dict[str, Any]:
-    """A source of so many paths of one host."""
-    return {
-        "start": {"urls": [site.url(host, path) for path in paths], "sitemaps": "off"},
-        "scope": {"include_hosts": [host], "follow_links": False},
-        "fetch": {"retries": 0, **fetch},
-    }
+def at(site: SiteProcess, host: str | list[str], *paths: str, **fetch: Any) -> dict[str, Any]:
+    """A source of so many paths of a host or several, and of nothing else."""
+    found = source(site, host, scope={"follow_links": False}, **fetch)
+    urls = [site.url(each, path) for each in found["scope"]["include_hosts"] for path in paths]
+    return {**found, "start": {"urls": urls, "sitemaps": "off"}}
 
 
 def most_hosts_at_once(log: list[LogEntry]) -> int:
@@ -199,12 +193,7 @@ def test_c3_sites_when_six_are_capped_at_two_then_no_third_is_asked_beside_and_a
         site.set_page(host, "/", page(f"start {host}", "/a.html", "/b.html", "/c.html"))
         # Answers take a while, so that requests pile up as far as they may.
         site.set_behaviour(host, prefix="/", delay_seconds=0.03)
-    source = {
-        "start": {"urls": [site.url(host) for host in hosts]},
-        "scope": {"include_hosts": hosts},
-        "fetch": {"retries": 0, "sites": 2},
-    }
-    project = sources_of(site, tmp_path, demo=source)
+    project = new_project(tmp_path, site, **source(site, hosts, sites=2))
     site.clear_log()
 
     code = forks.run(project.folder, "crawl", "demo")
@@ -225,26 +214,12 @@ def test_r10_retry_after_when_any_answer_has_one_then_the_host_is_left_alone_so_
     site: SiteProcess, forks: Forks, tmp_path: Path
 ) -> None:
     paths = ["/plain.html", "/robots.txt"]
-    asked = {
-        "200.acme.test": 200,
-        "301.acme.test": 301,
-        "404.acme.test": 404,
-        "503.acme.test": 503,
-        "429.acme.test": 429,
-    }
+    asked = {f"{status}.acme.test": status for status in (200, 301, 404, 503, 429)}
     for host, status in asked.items():
         pages(site, host, **{name: page(f"{name} {host}") for name in ("first", "plain")})
         site.set_behaviour(host, "/first.html", status=status, headers={"Retry-After": "1", "Location": "/plain.html"})
     hosts = list(asked)
-    source = {
-        "start": {
-            "urls": [site.url(host, f"/{name}.html") for host in hosts for name in ("first", "plain")],
-            "sitemaps": "off",
-        },
-        "scope": {"include_hosts": hosts, "follow_links": False},
-        "fetch": {"retries": 0},
-    }
-    project = sources_of(site, tmp_path, demo=source)
+    project = new_project(tmp_path, site, **at(site, hosts, "/first.html", "/plain.html"))
     site.clear_log()
 
     code = forks.run(project.folder, "crawl", "demo")
@@ -271,8 +246,8 @@ def test_r10_host_when_it_asked_one_source_to_wait_an_hour_then_no_other_asks_it
         pages(site, name, a=page(f"a {name}"), b=page(f"b {name}"))
     site.set_behaviour(host, "/a.html", status=429, headers={"Retry-After": "3600"})
     one = at(site, host, "/a.html", "/b.html")
-    two = {**at(site, host, "/b.html"), "start": {"urls": [site.url(host, "/b.html"), site.url(good, "/a.html")]}}
-    two["scope"] = {"include_hosts": [host, good], "follow_links": False}
+    two = at(site, [host, good])
+    two["start"] = {"urls": [site.url(host, "/b.html"), site.url(good, "/a.html")]}
     project = sources_of(site, tmp_path, one=one, two=two)
     first = forks.run(project.folder, "crawl", "one")
     site.clear_behaviours()

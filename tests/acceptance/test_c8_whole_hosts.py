@@ -44,8 +44,8 @@ def write_pages(site: SiteProcess, numbers: range, *, ending: str = "Call the ho
         site.set_page(HOST, f"/{number or ''}", html)
 
 
-def project_of(folder: Path, site: SiteProcess, **tables: Any) -> CrawlProject:
-    return new_project(folder, site, **{**source(site, HOST), **tables})
+def project_of(folder: Path, site: SiteProcess, host: str = HOST, path: str = "/", **tables: Any) -> CrawlProject:
+    return new_project(folder, site, **{**source(site, host, path), **tables})
 
 
 def edit(project: CrawlProject, **tables: Any) -> None:
@@ -192,10 +192,6 @@ def write_titled(site: SiteProcess, *, sharing: int = 6) -> None:
         site.set_page(TITLED, f"/{number}", f"<html lang=en>{head}<body>{body}</html>")
 
 
-def titled_of(folder: Path, site: SiteProcess) -> CrawlProject:
-    return new_project(folder, site, **source(site, TITLED, "/0"))
-
-
 def titles(project: CrawlProject) -> list[str]:
     found = {fields["url"]: fields["title"] for fields in state(project).values()}
     return [found[url] for url in sorted(found)]
@@ -205,7 +201,7 @@ TITLES: Final = ["Kettles", *(f"Member List · Kettle {number}" for number in SE
 
 
 def test_c8_titles_when_pages_share_one_then_each_is_told_by_its_heading(site: SiteProcess, tmp_path: Path) -> None:
-    project = titled_of(tmp_path, site)
+    project = project_of(tmp_path, site, TITLED, "/0")
 
     project.crawl()
     again = project.crawl()
@@ -226,7 +222,7 @@ def test_c8_titles_when_pages_share_one_then_each_is_told_by_its_heading(site: S
 def test_c8_titles_when_fewer_pages_share_one_then_they_have_their_own_again(tmp_path: Path) -> None:
     with SiteProcess() as site:
         write_titled(site, sharing=4)
-        project = titled_of(tmp_path, site)
+        project = project_of(tmp_path, site, TITLED, "/0")
         project.crawl()
         assert titles(project)[1] == "Member List"
 
@@ -248,7 +244,7 @@ def test_c8_titles_when_a_process_dies_while_they_are_frozen_then_the_next_one_e
 ) -> None:
     with SiteProcess() as site:
         write_titled(site)
-        project = titled_of(tmp_path, site)
+        project = project_of(tmp_path, site, TITLED, "/0")
         # These are in the index with what they say.
         project.crawl("-a", "limit=6")
         assert "Member List" in titles(project)
@@ -267,7 +263,7 @@ def test_c8_titles_when_a_process_dies_while_they_are_frozen_then_the_next_one_e
 
 @pytest.mark.extended
 def test_c8_titles_when_a_host_is_left_then_nothing_is_known_of_it(site: SiteProcess, tmp_path: Path) -> None:
-    project = titled_of(tmp_path, site)
+    project = project_of(tmp_path, site, TITLED, "/0")
     project.crawl()
     project.edit(**source(site, TITLED, "/0", scope={"exclude_urls": ["*/4", "*/5", "*/6"]}))
     project.crawl()
@@ -300,10 +296,6 @@ def write_named(site: SiteProcess) -> None:
     site.set_behaviour(NAMED, "/old", status=301, headers={"Location": "/5"})
 
 
-def named_of(folder: Path, site: SiteProcess, **tables: Any) -> CrawlProject:
-    return new_project(folder, site, **{**source(site, NAMED, "/0"), **tables})
-
-
 def named(project: CrawlProject) -> dict[str, list[str]]:
     """What is indexed of links to each page, by the last part of its URL."""
     return {path: said for path, fields in of_pages(project).items() if (said := fields.get("anchor"))}
@@ -319,7 +311,7 @@ def found(project: CrawlProject, words: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def expected_names(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    project = named_of(tmp_path_factory.mktemp("expected_names"), site)
+    project = project_of(tmp_path_factory.mktemp("expected_names"), site, NAMED, "/0")
     assert project.crawl().exit_code == 0
     wanted = {str(number): [NAMES[number]] for number in TWELVE}
     assert named(project) == {**wanted, "5": ["cinque", "oldtimer"]}
@@ -335,7 +327,9 @@ def test_c8_anchors_when_pages_come_in_another_order_then_the_index_is_the_same(
     for number in TWELVE:
         site.set_behaviour(NAMED, f"/{number}", delay_seconds=round(chance.random() * 0.3, 2))
     # Some go out before the pages that name them were seen.
-    project = named_of(tmp_path, site, fetch={"concurrency": 8, "host_concurrency": chance.randint(1, 8)})
+    project = project_of(
+        tmp_path, site, NAMED, "/0", fetch={"concurrency": 8, "host_concurrency": chance.randint(1, 8)}
+    )
     first = project.crawl("-a", f"limit={chance.randint(1, len(TWELVE) - 1)}")
     ended = project.crawl()
     for number in TWELVE:
@@ -356,7 +350,7 @@ def test_c8_anchors_when_pages_come_in_another_order_then_the_index_is_the_same(
 def test_c8_anchors_when_links_change_then_their_targets_alone_are_sent_again(tmp_path: Path) -> None:
     with SiteProcess() as site:
         write_named(site)
-        project = named_of(tmp_path, site, lifecycle={"max_delete_percent": 100})
+        project = project_of(tmp_path, site, NAMED, "/0", lifecycle={"max_delete_percent": 100})
         project.crawl()
         before = of_pages(project)
         explained = project.command("explain", site.url(NAMED, "/5")).stdout
@@ -395,7 +389,7 @@ def test_c8_anchors_when_an_orphan_is_removed_then_what_it_said_goes_in_the_same
         site.set_page(NAMED, "/0", body.format("start", "<p><a href=/1>uno</a> <a href=/2>due</a>"))
         site.set_page(NAMED, "/1", body.format("first", "<p>Read of <a href=/2>quattro</a>"))
         site.set_page(NAMED, "/2", body.format("second", ""))
-        project = named_of(tmp_path, site, lifecycle={"orphans": "delete", "max_delete_percent": 100})
+        project = project_of(tmp_path, site, NAMED, "/0", lifecycle={"orphans": "delete", "max_delete_percent": 100})
         project.crawl()
         assert named(project) == {"1": ["uno"], "2": ["due", "quattro"]}
 
@@ -408,7 +402,7 @@ def test_c8_anchors_when_an_orphan_is_removed_then_what_it_said_goes_in_the_same
 def test_c8_anchors_when_a_page_is_forgotten_then_what_it_said_is_gone_at_once(tmp_path: Path) -> None:
     with SiteProcess() as site:
         write_named(site)
-        project = named_of(tmp_path, site)
+        project = project_of(tmp_path, site, NAMED, "/0")
         project.crawl()
 
         done = project.command("forget", project.site.url(NAMED, "/3"), "--yes")

@@ -184,14 +184,13 @@ def test_copies_when_every_page_becomes_one_and_the_same_then_all_are_found_in_t
 def test_copies_when_an_edit_shows_many_pages_under_the_urls_of_others_then_they_wait(
     site: SiteProcess, tmp_path: Path
 ) -> None:
-    both = {"scope": {"include_hosts": [HOST, OTHER]}, "start": {"urls": [site.url(HOST, "/"), site.url(OTHER, "/")]}}
     pages(site, HOST, **{name: page(f"{name} here") for name in NAMES})
     pages(site, OTHER, **{name: page(f"{name} there") for name in NAMES})
     site.set_page(OTHER, "/", page("another start", *(f"/{name}.html" for name in NAMES)))
-    project = new_project(tmp_path, site, **{**source(site, HOST), **both})
+    project = new_project(tmp_path, site, **source(site, [HOST, OTHER]))
     run(project)
     mapping = [{"from": site.url(OTHER, ""), "to": site.url(HOST, "")}]
-    project.edit(**{**source(site, HOST), **both}, display=mapping)
+    project.edit(**source(site, [HOST, OTHER]), display=mapping)
 
     held = run(project)
     number, rows = len(project.indexed()), listed(project)

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_stories import page, run
+from tests.acceptance.support_stories import page, run, source
 from tests.site.client import SiteProcess
 from tests.stored_rows import query
 
@@ -24,12 +24,7 @@ def project(tmp_path: Path) -> Iterator[CrawlProject]:
         for host in (EVIL, GOOD):
             site.set_page(host, "/", page(f"start of {host}"))
             site.set_page(host, "/dated.html", page(f"dated page of {host}"))
-        source = {
-            "start": {"urls": [site.url(host) for host in (EVIL, GOOD)]},
-            "scope": {"include_hosts": [EVIL, GOOD]},
-            "fetch": {"retries": 0},
-        }
-        yield new_project(tmp_path, site, **source)
+        yield new_project(tmp_path, site, **source(site, [EVIL, GOOD]))
 
 
 def put(site: SiteProcess, host: str, path: str, *lines: str) -> None:
