@@ -182,11 +182,12 @@ class CommandRunner:
         """The same, with the file systems that this process has mounted."""
         return self._run(folder, args, variables, mounts=f"/proc/{process}/ns/mnt")
 
-    def fetch(self, job: Mapping[str, Any], **variables: str) -> subprocess.CompletedProcess[str]:
-        """A job of ``tests.fetch_crawl``, with this environment alone; CalledProcessError where it fails."""
+    def fetch(self, job: Mapping[str, Any], **variables: str) -> dict[str, Any]:
+        """What ``tests.fetch_crawl`` answers to a job, with the lines of its ``log``; it has this environment alone."""
         done = self._run(ROOT, (FETCH,), variables, text=json.dumps(job), environment=variables)
         done.check_returncode()
-        return done
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer | {"log": done.stderr}
 
     def _run(
         self, folder: Path, args: Sequence[str], variables: Mapping[str, str], *, text: str = "", **more: Any

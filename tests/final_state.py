@@ -36,5 +36,10 @@ def last_counts(folder: Path) -> dict[str, int]:
     return final_state.last_counts(_select(folder))
 
 
+def find_wrong_counters(folder: Path) -> list[str]:
+    """What is wrong with the counters of the last run: whether they add up, and are those of its URL table (J1)."""
+    return final_state.find_wrong_counters(_select(folder))
+
+
 def _select(folder: Path) -> Select:
     return partial(query_columns, folder)

@@ -18,9 +18,8 @@ from typing import Any, Final
 from searchcrawl.selftest.final_state import FinalState, differences, inconsistencies
 from searchcrawl.selftest.kill_rounds import EXACT_COUNTS, KILLED
 from tests import backends, kill_site
-from tests.counted import find_wrong_counters
 from tests.crawl_forks import Forks
-from tests.final_state import ended_runs, fetching, last_counts, read_state
+from tests.final_state import ended_runs, fetching, find_wrong_counters, last_counts, read_state
 from tests.site.client import SiteProcess
 
 _SHOWN: Final = 8

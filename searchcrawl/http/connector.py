@@ -9,7 +9,7 @@ used                                       why there is no public way          f
 ``ResponseHandler._payload``               a reset, or a broken chunk, is no   test_fetch_faults
                                            error of a body
 ``ResponseHandler._parser``                it is strict with heads             test_fetch_faults
-``http_writer._serialize_headers``         it writes UTF-8 alone               test_fetch_headers
+``http_writer._serialize_headers``         it writes UTF-8 alone               test_fetch_requests
 ``BaseConnector._release``, ``._conns``    idle connections have no limit      test_many_hosts
 =========================================  ==================================  =======================
 """

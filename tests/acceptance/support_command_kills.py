@@ -22,9 +22,8 @@ from tests import backends
 from tests.acceptance.support_project import CrawlProject, absent_index, new_project
 from tests.acceptance.support_quarantine import decide, listed
 from tests.acceptance.support_stories import page, source
-from tests.counted import find_wrong_counters
 from tests.crawl_forks import COMMANDS
-from tests.final_state import read_state
+from tests.final_state import find_wrong_counters, read_state
 from tests.site.client import SiteProcess, configure
 from tests.site.expected import short
 from tests.tampering import tamper

@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from tests.acceptance.support_life_receivers import LifeReceivers
 from tests.acceptance.support_project import Ended, new_project
-from tests.counted import find_wrong_counters
 from tests.crawl_forks import CLOCK, COMMANDS, Forks, Running, started
+from tests.final_state import find_wrong_counters
 from tests.life_changes import CLOCK as HOURS
 from tests.life_changes import Change, Changes
 from tests.life_memory import ALL, Memory

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from contextlib import closing
 from pathlib import Path
@@ -36,10 +35,9 @@ def test_c12_dns_when_many_pages_of_hosts_are_fetched_then_each_host_is_looked_u
             "fetch": {"private_networks": ["127.0.0.1/32"], "timeout_seconds": 5},
         }
 
-        done = COMMANDS.fetch(job)
+        answer = COMMANDS.fetch(job)
         connections = len(one.requests) + len(two.requests)
 
-    answer = json.loads(done.stdout)
     assert [visit["code"] for visit in answer["visits"]] == [200] * len(urls)
     # And a robots.txt for each host and port.
     assert connections == len(urls) + 4

@@ -14,8 +14,8 @@ import pytest
 from searchcrawl.selftest.final_state import find_wrong_sums
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, source
-from tests.counted import find_wrong_counters
 from tests.crawl_forks import COMMANDS
+from tests.final_state import find_wrong_counters
 from tests.site.client import SiteProcess
 from tests.stored_rows import execute, is_file, query
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,6 +32,4 @@ def crawl(
     }
     if login is not None:
         job["login"] = login
-    done = COMMANDS.fetch(job)
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer | {"log": done.stderr}
+    return COMMANDS.fetch(job)

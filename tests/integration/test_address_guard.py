@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,9 +35,7 @@ def forbidden_urls(canary: Canary, server: HostileServer) -> list[str]:
 
 
 def crawl(job: dict[str, Any]) -> dict[str, Any]:
-    done = COMMANDS.fetch(job, http_proxy="http://127.0.0.2:1/")
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    return COMMANDS.fetch(job, http_proxy="http://127.0.0.2:1/")
 
 
 @pytest.fixture(scope="module", params=["as-written", "as-identity"])

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import pytest
 
-from searchcrawl import __version__
 from tests.hostile_answers import ROWS, Expected
 from tests.hostile_server import PAGE, HostileServer, closed_port
 from tests.integration.support_fetch import crawl
@@ -40,6 +39,18 @@ ENDLESS: Final = frozenset({path for path in SLOW["r3"] if path != "/endless-404
 EXPECTED: Final[dict[str, dict[str, Expected]]] = {
     row: {path: expected for path, (_, expected) in answers.items()} | SLOW.get(row, {})
     for row, answers in ({"r4": {}} | ROWS).items()
+}
+#: What each row of the list says.
+SAYS: Final = {
+    "r1": "a body that is a bomb in any coding is too large",
+    "r2": "of nested codings two are undone and no more",
+    "r3": "an endless answer is given up at its size or deadline",
+    "r4": "the deadline is for the whole answer",
+    "r5": "a body that is cut or has broken chunks is no page",
+    "r6": "a body of which only its coding tells that it is cut is no page",
+    "r7": "a header that is no HTTP ends the visit with one error",
+    "r8": "a redirect that leads nowhere has a code that says so",
+    "r16": "a status that is no page has no body",
 }
 #: A deadline that a busy machine does not miss either.
 _UNHURRIED: Final = 60
@@ -77,11 +88,13 @@ def is_meant(path: str, code: int) -> bool:
     return any(expected is not None and expected[0] == code for expected in wanted)
 
 
-def assert_row(answer: dict[str, Any], row: str) -> None:
-    """Each fault of a row has its code and one line that names the URL, and a whole page its bytes."""
+@pytest.mark.parametrize("row", SAYS, ids=[f"{row} {says}" for row, says in SAYS.items()])
+def test_answer_when_it_is_wrong_then_it_has_its_code_and_one_line_that_names_the_url(
+    crawled: dict[str, Any], row: str
+) -> None:
     found: dict[str, Expected] = {}
     for path in EXPECTED[row]:
-        visit = answer["visits"][path]
+        visit = crawled["visits"][path]
         whole = visit["code"] == 200 and visit.get("bytes") == len(PAGE)
         code = 958 if path in LATE and visit["code"] == 1006 else visit["code"]
         found[path] = None if whole else (code, visit.get("transient", False))
@@ -90,42 +103,6 @@ def assert_row(answer: dict[str, Any], row: str) -> None:
         assert whole or visit["code"] == 954 or "http://127.0.0.1:" in visit["error"], visit
 
     assert found == EXPECTED[row]
-
-
-def test_r1_body_when_it_is_a_bomb_in_any_coding_then_is_too_large(crawled: dict[str, Any]) -> None:
-    assert_row(crawled, "r1")
-
-
-def test_r2_codings_when_nested_then_two_are_undone_and_no_more(crawled: dict[str, Any]) -> None:
-    assert_row(crawled, "r2")
-
-
-def test_r3_answer_when_endless_then_is_given_up_at_its_size_or_deadline(crawled: dict[str, Any]) -> None:
-    assert_row(crawled, "r3")
-
-
-def test_r4_server_when_slow_then_deadline_is_for_the_whole_answer(crawled: dict[str, Any]) -> None:
-    assert_row(crawled, "r4")
-
-
-def test_r5_body_when_cut_or_its_chunks_are_broken_then_is_no_page(crawled: dict[str, Any]) -> None:
-    assert_row(crawled, "r5")
-
-
-def test_r6_body_when_only_its_coding_tells_that_it_is_cut_then_is_no_page(crawled: dict[str, Any]) -> None:
-    assert_row(crawled, "r6")
-
-
-def test_r7_header_when_it_is_no_http_then_visit_ends_with_one_error(crawled: dict[str, Any]) -> None:
-    assert_row(crawled, "r7")
-
-
-def test_r8_redirect_when_it_leads_nowhere_then_a_code_says_so(crawled: dict[str, Any]) -> None:
-    assert_row(crawled, "r8")
-
-
-def test_r16_status_when_it_is_no_page_then_its_body_is_none(crawled: dict[str, Any]) -> None:
-    assert_row(crawled, "r16")
 
 
 def test_host_when_it_cannot_be_reached_then_code_is_the_root_cause(crawled: dict[str, Any]) -> None:
@@ -151,47 +128,3 @@ def test_redirect_when_followed_then_trail_and_links_are_told(crawled: dict[str,
     assert visits["/moved"]["links"][0][0].endswith("/ok")
     assert visits["/moved-outside"]["rule"] == "scope.include_hosts: no include matches"
     assert visits["/moved-outside"]["links"] == []
-
-
-def test_requests_when_sent_then_say_who_asks_and_nothing_of_us_else() -> None:
-    with HostileServer() as server:
-        crawl([server.url + "/ok"])
-
-    robots, page = server.requests
-
-    assert robots.startswith("GET /robots.txt HTTP/1.1\r\n")
-    assert page.startswith("GET /ok HTTP/1.1\r\n")
-    assert {line.partition(":")[0] for line in page.splitlines()[1:] if line} == {
-        "Host",
-        "User-Agent",
-        "Accept",
-        "Accept-Encoding",
-    }
-    assert f"User-Agent: searchcrawl/{__version__} (+crawl@example.test)\r\n" in page
-
-
-@pytest.mark.parametrize("target", ["/a%2Fb?x=%7e|[]", "/%E3%81%82?q=a+b&c=%20", "/a//b/;p?x"])
-def test_url_when_requested_then_server_gets_its_identity(target: str) -> None:
-    with HostileServer() as server:
-        crawl([server.url + target])
-
-    assert server.requests[-1].split(" ")[1] == target
-
-
-def test_page_when_unchanged_then_304_settles_it_and_says_nothing() -> None:
-    with HostileServer() as server:
-        visit = crawl([server.url + "/status-304"], claim={"etag": '"5"'})["visits"][0]
-
-    assert 'If-None-Match: "5"' in server.requests[-1]
-    assert (visit["code"], visit["transient"], visit["error"], visit["etag"]) == (304, False, None, '"6"')
-
-
-def test_redirect_when_followed_then_validators_stay_behind() -> None:
-    with HostileServer() as server:
-        visit = crawl([server.url + "/found"], claim={"etag": '"5"'})["visits"][0]
-
-    first, second = server.requests[1:]
-
-    assert visit["code"] == 200
-    assert "If-None-Match" in first
-    assert "If-None-Match" not in second

@@ -29,10 +29,9 @@ def crawl(proxy: str, urls: list[str], *, scope: dict[str, Any] | None = None, *
         "settings": {"DOWNLOAD_VERIFY_CERTIFICATES": "ca_file" in fetch or fetch.get("verify_certificates", True)},
         "fetch": {"proxy": proxy, "timeout_seconds": 5, **fetch},
     }
-    done = COMMANDS.fetch(job, http_proxy="http://127.0.0.2:1/", https_proxy="http://127.0.0.2:1/")
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer = COMMANDS.fetch(job, http_proxy="http://127.0.0.2:1/", https_proxy="http://127.0.0.2:1/")
     codes = {visit["wanted"]: visit["code"] for visit in answer["visits"]}
-    return answer | {"codes": [codes[url] for url in urls], "log": done.stderr}
+    return answer | {"codes": [codes[url] for url in urls]}
 
 
 @pytest.fixture

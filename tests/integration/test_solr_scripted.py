@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
-from searchcrawl.index.receiver import Receipt
+from searchcrawl.index.receiver import Batch, Receipt
 from searchcrawl.index.solr.receiver import SolrReceiver
 from tests import scripted_solr as scripts
 from tests.scripted_solr import ScriptedSolr, small_batch
@@ -46,39 +48,52 @@ def test_deliver_when_ids_are_removed_then_their_version_travels_with_them(
     assert scripted_solr.received[1].parameters["del_version"] == ["7"]
 
 
-def test_i10_deliver_when_an_id_is_empty_then_it_is_refused_and_never_sent(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+def anonymous(exchange: scripts.Exchange, request: scripts.Received) -> None:
+    """Refuses c, and does not say whom."""
+    errors = b'[{"type":"ADD","id":"(unknown)","message":"odd"}]' if "c" in request.ids else b"[]"
+    exchange.send(200, b'{"responseHeader":{"status":0,"errors":' + errors + b"}}")
+
+
+def refusing(name: str, reason: str, status: int = 400) -> scripts.Step:
+    return scripts.refusing(status, when=lambda ids: name in ids, reason=reason)
+
+
+NO_SPACE: Final = "ERROR: [doc=b] Error adding field 'depth'='No space left, ZooKeeper'"
+#: What Solr does, what is delivered, and who is refused with which error.
+REFUSED: Final[dict[str, tuple[scripts.Step, Batch, dict[str, str]]]] = {
+    "200 carries errors": (
+        scripts.tolerant({"b": "[doc=b] no number"}),
+        small_batch("a", "b", "c"),
+        {"b": "[doc=b] no number"},
+    ),
+    "an error names nobody": (anonymous, small_batch("a", "b", "c", "d"), {"c": "odd"}),
+    "a removal spoils the request": (refusing("b", "odd id"), small_batch(removals=("a", "b", "c")), {"b": "odd id"}),
+    "the only document is refused": (refusing("a", "bad value"), small_batch("a"), {"a": "bad value"}),
+    "a bad value reads like a failure of the server": (
+        scripts.tolerant({"b": NO_SPACE}),
+        small_batch("a", "b"),
+        {"b": NO_SPACE},
+    ),
+    "a removal conflicts with a newer version": (
+        refusing("z", "version conflict for z", 409),
+        small_batch(removals=("a", "z")),
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_i3_i4_deliver_when_some_are_refused_then_these_are_named_and_all_others_acknowledged(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, name: str
 ) -> None:
-    scripted_solr.script = [scripts.good]
+    step, batch, errors = REFUSED[name]
+    scripted_solr.script = [step]
+    scripted_solr.versions = {"z": 9}
 
-    receipts = scripted_receiver.deliver(small_batch("a", "", removals=("", "c")))
+    receipts = scripted_receiver.deliver(batch)
 
-    assert [receipt.accepted for receipt in receipts] == [True, False, False, True]
-    assert [request.ids for request in scripted_solr.received] == [["a"], ["c"]]
-
-
-def test_i3_deliver_when_200_carries_errors_then_these_documents_are_refused(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
-) -> None:
-    scripted_solr.script = [scripts.tolerant({"b": "ERROR: [doc=b] no number"})]
-
-    receipts = scripted_receiver.deliver(small_batch("a", "b", "c"))
-
-    assert receipts == [Receipt("a", True), Receipt("b", False, "ERROR: [doc=b] no number"), Receipt("c", True)]
-
-
-def test_i3_deliver_when_an_error_names_nobody_then_its_document_is_found_by_halving(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
-) -> None:
-    def anonymous(exchange: scripts.Exchange, request: scripts.Received) -> None:
-        errors = b'[{"type":"ADD","id":"(unknown)","message":"odd"}]' if "c" in request.ids else b"[]"
-        exchange.send(200, b'{"responseHeader":{"status":0,"errors":' + errors + b"}}")
-
-    scripted_solr.script = [anonymous]
-
-    receipts = scripted_receiver.deliver(small_batch("a", "b", "c", "d"))
-
-    assert receipts == [Receipt("a", True), Receipt("b", True), Receipt("c", False, "odd"), Receipt("d", True)]
+    ids = [each.id for each in (*batch.documents, *batch.removals)]
+    assert receipts == [Receipt(each, each not in errors, errors.get(each)) for each in ids]
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
@@ -93,16 +108,6 @@ def test_i3_deliver_when_one_document_spoils_the_request_then_halving_finds_it(
     assert [receipt for receipt in receipts if not receipt.accepted] == [Receipt("d31", False, "bad value")]
     assert [receipt.id for receipt in receipts] == names
     assert len(scripted_solr.received) <= 13
-
-
-def test_i3_deliver_when_a_removal_spoils_the_request_then_halving_finds_it(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
-) -> None:
-    scripted_solr.script = [scripts.refusing(400, when=lambda ids: "b" in ids, reason="odd id")]
-
-    receipts = scripted_receiver.deliver(small_batch(removals=("a", "b", "c")))
-
-    assert receipts == [Receipt("a", True), Receipt("b", False, "odd id"), Receipt("c", True)]
 
 
 @pytest.mark.parametrize("held", [7, 8])
@@ -145,17 +150,6 @@ def test_i4_deliver_when_a_conflict_stays_then_the_tries_are_bounded_and_the_doc
     assert len(scripted_solr.received) <= 6
 
 
-def test_i4_deliver_when_a_removal_conflicts_then_the_index_decides_too(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
-) -> None:
-    scripted_solr.script = [scripts.refusing(409, when=lambda ids: "b" in ids, reason="version conflict for b")]
-    scripted_solr.versions = {"b": 9}
-
-    receipts = scripted_receiver.deliver(small_batch(removals=("a", "b")))
-
-    assert receipts == [Receipt("a", True), Receipt("b", True)]
-
-
 def test_i3_deliver_when_every_document_is_refused_alike_then_the_index_is_misconfigured(
     scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
@@ -178,16 +172,6 @@ def test_i3_deliver_when_few_are_refused_and_an_empty_update_too_then_misconfigu
     assert [request.body for request in scripted_solr.received][1:] == [[]]
 
 
-def test_i3_deliver_when_the_only_document_is_refused_then_it_is_named(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
-) -> None:
-    scripted_solr.script = [scripts.refusing(400, when=lambda ids: "a" in ids, reason="bad value")]
-
-    receipts = scripted_receiver.deliver(small_batch("a"))
-
-    assert receipts == [Receipt("a", False, "bad value")]
-
-
 @pytest.mark.parametrize("message", ["No space left on device", "Server error writing document id b to the index"])
 def test_i3_deliver_when_the_server_fails_on_a_document_then_no_document_is_to_blame(
     scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, message: str
@@ -196,17 +180,6 @@ def test_i3_deliver_when_the_server_fails_on_a_document_then_no_document_is_to_b
 
     with pytest.raises(IndexUnavailable, match=message):
         scripted_receiver.deliver(small_batch("a", "b"))
-
-
-def test_i3_deliver_when_a_bad_value_reads_like_a_server_failure_then_its_document_is_refused(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
-) -> None:
-    message = "ERROR: [doc=b] Error adding field 'depth'='No space left, ZooKeeper'"
-    scripted_solr.script = [scripts.tolerant({"b": message})]
-
-    receipts = scripted_receiver.deliver(small_batch("a", "b"))
-
-    assert receipts == [Receipt("a", True), Receipt("b", False, message)]
 
 
 @pytest.mark.parametrize("bad", ["", " ", "\t\n", "a\x00", "a\ud800", "x" * 40_000, "é" * 20_000], ids=repr_of_id)
