@@ -17,7 +17,6 @@ import threading
 import time
 from pathlib import Path
 from statistics import median
-from types import TracebackType
 from typing import Final, Self
 
 from playwright.async_api import BrowserContext, async_playwright
@@ -106,9 +105,7 @@ class MemoryWatch(threading.Thread):
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self.join()
 

@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self, TextIO
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -148,9 +147,7 @@ class Forks:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Where nothing was preloaded the process that forks serves the next tests."""
         if self._server is not _SERVER:
             self._server.stop()

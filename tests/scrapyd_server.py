@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import urlencode
 
@@ -57,9 +56,7 @@ class ScrapydProcess:
                     raise
         raise AssertionError("unreachable")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process is not None and self._process.poll() is None:
             for job in self.get("listjobs.json", project="default")["running"]:
                 self.post("cancel.json", project="default", job=job["id"], signal="KILL")

@@ -8,7 +8,6 @@ import socket
 import ssl
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 
@@ -29,9 +28,7 @@ class TlsRelay:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join()
         self._loop.close()

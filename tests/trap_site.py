@@ -22,7 +22,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 from urllib.parse import parse_qsl, urlencode
 
@@ -247,9 +246,7 @@ class TrapSite:
         self.port = int(line)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(10)
         if self._process.stdout is not None:

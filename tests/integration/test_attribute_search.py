@@ -49,9 +49,9 @@ def told(index: SearchIndex) -> SearchIndex:
     return index
 
 
-@pytest.fixture
-def local(tmp_path: Path) -> Iterator[SearchIndex]:
-    receiver = LocalReceiver(tmp_path / "index")
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SearchIndex]:
+    receiver = LocalReceiver(tmp_path_factory.mktemp("local") / "index")
     yield told(receiver)
     receiver.close()
 

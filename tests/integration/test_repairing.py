@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import pytest
 from sqlalchemy import select, update
-from tests.verifying import verify
 
 from searchcrawl import urls
 from searchcrawl.exceptions import IndexUnavailable

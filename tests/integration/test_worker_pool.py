@@ -147,8 +147,9 @@ def test_tasks_when_the_worker_is_stopped_with_one_of_them_then_that_one_alone_p
     started(tmp_path)
     strike(signal.SIGSTOP)
 
-    with pytest.raises(WorkerLost, match="longer than 2 s"):
+    with pytest.raises(WorkerLost, match="longer than 2 s") as caught:
         hit.result(60)
+    assert caught.value.code == Code.CONVERSION_LIMIT
     assert results(others) == [len(LARGE)] * 3
     pool.close()
 

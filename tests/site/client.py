@@ -8,7 +8,6 @@ import json
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self, TypedDict
 
 from tests import backends
@@ -60,9 +59,7 @@ class SiteProcess:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
         if self._folder is not None:
             self._folder.cleanup()
