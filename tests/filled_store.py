@@ -167,9 +167,16 @@ class FilledStore:
         """What ``status`` says."""
         return describe_status(self.project, self.source, self.database)
 
-    def verify(self, index: Any = None, *, only: str | None = None, treat: Treatment | None = None) -> dict[str, Any]:
+    def verify(
+        self,
+        index: Any = None,
+        *,
+        sources: Sequence[str] = ("demo",),
+        only: str | None = None,
+        treat: Treatment | None = None,
+    ) -> dict[str, Any]:
         """What ``verify --json`` prints, as an object."""
-        with verify(self.database, index or self.index, ["demo"], only=only, treat=treat) as found:
+        with verify(self.database, index or self.index, sources, only=only, treat=treat) as found:
             lists = {kind: list(found.describe(kind)) for kind in KINDS}
             return {"ok": found.ok, **lists, "repaired": found.repaired}
 

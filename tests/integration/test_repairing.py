@@ -293,8 +293,8 @@ def test_repair_when_a_source_is_gone_then_its_documents_leave_where_it_is_named
     )
     unnamed = replace(doing, with_foreign=False)
 
-    kept = verify(cached.database, cached.index, ["other"], only=None, treat=unnamed.treat)
-    found = verify(cached.database, cached.index, ["other"], only="demo", treat=doing.treat)
+    kept = cached.verify(sources=["other"], only=None, treat=unnamed.treat)
+    found = cached.verify(sources=["other"], only="demo", treat=doing.treat)
 
     assert (kept["repaired"], len(kept["foreign"])) == (0, 21)
     assert (found["ok"], found["repaired"], len(found["foreign"])) == ((True, 21, 21) if yes else (False, 0, 21))
