@@ -447,7 +447,7 @@ def test_memory_when_pages_are_hostile_then_it_is_bounded(crawled: Crawled) -> N
         ),
         (
             {"attributes": {"drop": ["Title"]}},
-            "sources/demo.toml: attributes.drop: title is an attribute of every document and cannot be removed",
+            'sources/demo.toml: attributes.drop: title is an attribute of every document and cannot be removed (got ["Title"])',
         ),
         (
             {"rewrite": [{"plugin": "nothing:Here"}]},
