@@ -278,16 +278,9 @@ def test_moments_when_nothing_was_there_to_start_them_then_are_one_run_or_none(
     make: Callable[..., World], misfire: str, started: list[str]
 ) -> None:
     world = make(schedules={"s": cron("0 * * * *", misfire=misfire)})
-    world.tick()
-    if world.launched:
-        world.begin("a")
-        world.end("a")
-    world.launched.clear()
+    world.tick_and_end()
 
-    late = world.tick(10 * 60 + 30)
-    for name in late.started:
-        world.begin(name)
-        world.end(name)
+    late = world.tick_and_end(10 * 60 + 30)
     on_time = world.tick(31)
 
     assert (late.started, bool(late.skipped), on_time.started) == (started, not started, ["a"])
@@ -297,12 +290,9 @@ def test_window_when_a_moment_is_outside_then_one_run_begins_when_it_opens(make:
     world = make(schedules={"s": cron("0 * * * *", window={"from": "22:00", "to": "02:00"}, misfire="skip")})
     starts = []
     for minute in range(24 * 60 + 1):
-        done = world.tick(1 if minute else 0)
+        done = world.tick_and_end(1 if minute else 0)
         assert done.skipped == []
-        for name in done.started:
-            starts.append(minute // 60)
-            world.begin(name)
-            world.end(name)
+        starts += [minute // 60] * len(done.started)
 
     assert starts == [0, 1, 22, 23, 24]
 
@@ -312,9 +302,7 @@ def test_source_when_suspended_or_its_schedule_is_disabled_then_nothing_begins_a
 ) -> None:
     hourly = {"s": cron("0 * * * *")}
     world = make(schedules=hourly)
-    world.tick()
-    world.begin("a")
-    world.end("a")
+    world.tick_and_end()
 
     world.suspend("a", suspended=True)
     suspended = [world.tick(30).started for _ in range(5)]
@@ -343,16 +331,9 @@ def test_clock_when_it_was_years_ahead_once_then_runs_go_on(
 ) -> None:
     world = make(schedules={"s": schedule})
     for days in (0, 4000, -4000):
-        if world.tick(days * 24 * 60).started:
-            world.begin("a")
-            world.end("a")
+        world.tick_and_end(days * 24 * 60)
 
-    starts = 0
-    for _ in range(24 * 4):
-        if world.tick(15).started:
-            starts += 1
-            world.begin("a")
-            world.end("a")
+    starts = sum(len(world.tick_and_end(15).started) for _ in range(24 * 4))
 
     assert starts in {23, 24}
 

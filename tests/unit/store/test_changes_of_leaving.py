@@ -49,19 +49,6 @@ def test_held_when_a_value_changed_then_it_is_sent_once_the_document_stays(
     assert states(database, ids) == [CACHED]
 
 
-@pytest.mark.parametrize(("differs", "after"), [(False, PRESENT), (True, CACHED)])
-def test_held_when_its_page_is_found_again_then_it_is_sent_if_the_visit_finds_another_value(
-    database: Database, *, differs: bool, after: DocumentState
-) -> None:
-    ids = present(database, "a")
-    mark(database, ids)
-    hold(database, ids)
-
-    confirm(database, ids, send_again=differs)
-
-    assert states(database, ids) == [after]
-
-
 def test_held_when_its_record_is_gone_too_then_its_page_is_fetched_only_if_it_stays(database: Database) -> None:
     ids = present(database, "a")
     lose_record(database, ids)
