@@ -328,13 +328,11 @@ class Admission:
 
     def _count_only(self, key: int, link: WantedLink, decision: Decision) -> bool:
         """Counts the links to a URL that is refused without a row; False for any other."""
-        counted = not decision.allowed and not link.needs_row and self._costs_no_row(link.url, decision)
+        counted = not decision.allowed and not link.needs_row
+        counted = counted and (decision.key == MAX_URLS or self._boundary.is_elsewhere(link.url))
         if counted:
             self._refused.count(key, link.url, decision.text, link.links)
         return counted
-
-    def _costs_no_row(self, url: str, decision: Decision) -> bool:
-        return decision.key == MAX_URLS or self._boundary.is_elsewhere(url)
 
     def _add_discarded(self, transaction: Transaction, found: Sequence[FoundLinks]) -> None:
         """Adds rows for links that rewriters discard, so that ``explain`` can say why; known rows stay as they are."""

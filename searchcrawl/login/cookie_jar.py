@@ -296,7 +296,8 @@ def _parse_cookie(url: ParsedUrl, header: str) -> Cookie | None:
         origin=url.origin,
         domain=domain or url.host,
         below=bool(domain) and not _is_address(url.host),
-        path=path if path.startswith("/") else _folder(url.path),
+        # Its default is the folder (RFC 6265 §5.1.4).
+        path=path if path.startswith("/") else url.path[: url.path.rfind("/")] or "/",
         port=url.port,
         https=https,
         expires=_parse_expiry(given),
@@ -332,11 +333,6 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _folder(path: str) -> str:
-    """The default path of a cookie (RFC 6265 §5.1.4)."""
-    return path[: path.rfind("/")] or "/"
 
 
 def _covers(path: str, asked: str) -> bool:

@@ -128,7 +128,7 @@ class DigestLogin(HttpLogin):
         return repeat_request(request, request.url, digest_answers=answered + 1)
 
     def _note_success(self, request: Request, response: Response, origin: str) -> None:
-        later = find_next_nonce(_first(response, b"Authentication-Info"))
+        later = find_next_nonce((response.headers.get(b"Authentication-Info") or b"").decode("latin-1"))
         if later and self._is_current(request, origin):
             self._remember(origin, replace(self._challenges[origin], nonce=later))
 
@@ -156,10 +156,6 @@ def _is_for(request: Request, origins: frozenset[str]) -> bool:
 
 def _texts(response: Response, name: bytes) -> list[str]:
     return [value.decode("latin-1") for value in response.headers.getlist(name)]
-
-
-def _first(response: Response, name: bytes) -> str:
-    return (response.headers.get(name) or b"").decode("latin-1")
 
 
 #: The best come first.

@@ -92,7 +92,10 @@ def convert_value(text: str, kind: str) -> Value | None:
         return _parse_number(text)
     if kind == "date":
         moment = _parse_date(text)
-        return None if moment is None else _format_date(moment)
+        if moment is None:
+            return None
+        precision = "milliseconds" if moment.microsecond else "seconds"
+        return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
     return text
 
 
@@ -111,11 +114,6 @@ def _parse_date(text: str) -> datetime | None:
         text = f"{short[1]}-{short[2] or '01'}-01"
     found = clock.parse_moment(_SLASHED.sub(r"\1-\2-\3", text, count=1))
     return found if found is not None and FIRST_MOMENT < found < LAST_MOMENT else None
-
-
-def _format_date(moment: datetime) -> str:
-    precision = "milliseconds" if moment.microsecond else "seconds"
-    return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
 def _decode_header(value: bytes) -> str:

@@ -261,17 +261,15 @@ def select_texts(
     pages: dict[str, int] = {}
     texts: dict[str, str] = {}
     for folded, text, host_id, count in linked:
-        if _is_of_menu(count, pages_of_host.get(host_id, 0)):
+        of = pages_of_host.get(host_id, 0)
+        if of >= _FEWEST_PAGES and count * 100 >= of * _MENU_PERCENT:
+            # It is of a menu.
             continue
         pages[folded] = pages.get(folded, 0) + count
         texts[folded] = min(text, texts.get(folded, text))
     said = [folded for folded in pages if any(map(counts.says_something, _split(folded) - known))]
     said.sort(key=lambda folded: (-pages[folded], folded))
     return sorted(texts[folded] for folded in said[:MOST_TEXTS])
-
-
-def _is_of_menu(pages: int, of: int) -> bool:
-    return of >= _FEWEST_PAGES and pages * 100 >= of * _MENU_PERCENT
 
 
 def _split(text: str) -> set[str]:

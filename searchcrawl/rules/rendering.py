@@ -295,16 +295,12 @@ def _find_failing(before: RenderRecord, parts: Iterable[Part]) -> list[Missing]:
             key = _digest(urls.without_query(part.url))
             if not was_there and key not in before.missing:
                 # What never came may have another URL each time.
-                key = _digest(_describe_kind(part))
+                key = _digest(f"{part.kind} {urls.origin_of(urls.resolve(part.url))} {part.code} {part.type}")
             is_new = was_there or key not in before.missing
             missing = Missing(key, _describe(part, now, known), is_new, part.url, part.code)
             if key not in found or (is_new and not found[key].is_new):
                 found[key] = missing
     return list(found.values())
-
-
-def _describe_kind(part: Part) -> str:
-    return f"{part.kind} {urls.origin_of(urls.resolve(part.url))} {part.code} {part.type}"
 
 
 def classify(part: Part) -> PartEnd:

@@ -14,7 +14,7 @@ of what the page is about, or many words, or several numbers with fractions.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
@@ -243,7 +243,8 @@ class KnownText:
         if not fresh:
             return 0.0
         new = [line for line in lines if hash(line) in fresh]
-        query = _find_words_of_query(url)
+        _, mark, of_query = url.partition("?")
+        query = set(_find_words(unquote(of_query))[0]) if mark else ()
         own = 0
         shapes: set[int] = set()
         words: set[int] = set()
@@ -294,12 +295,6 @@ def _find_words(line: str) -> tuple[list[str], list[str]]:
         elif _LETTER.search(token) is not None and _TOKEN_ID.fullmatch(token) is None:
             words.append(token.strip(_DIGITS))
     return words, numbers if len(numbers) > 1 else []
-
-
-def _find_words_of_query(url: str) -> Collection[str]:
-    """The words in the query of a URL."""
-    _, mark, query = url.partition("?")
-    return set(_find_words(unquote(query))[0]) if mark else ()
 
 
 #: It grows as fast as it is visited: so many new URLs of it a page, by so large a share of its pages.

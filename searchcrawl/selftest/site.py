@@ -72,10 +72,6 @@ def _html(title: str, *links: str, text: str = "", head: str = "") -> _Page:
     return _Page(body=page.encode())
 
 
-def _naming(title: str, target: str) -> _Page:
-    return _html(title, head=f'<link rel="canonical" href="{target}">')
-
-
 def _sitemap(origin: str, numbers: Iterable[int]) -> _Page:
     urls = [*(f"{origin}/listed/{number}.html" for number in numbers), f"{origin}/listed/missing.html"]
     text = "".join(f"<url><loc>{url}</loc></url>" for url in urls)
@@ -89,7 +85,7 @@ def _build_first(origin: str) -> dict[str, _Page]:
     more = ("/refused.html", "/empty.html", _SLOW, "/chain/1.html", "/copies/first.html", "/copies/second.html")
     pages = {"/": _html("Start", "/chapters/", *links, *more), "/chapters/": _html("Chapters", *chapters)}
     pages |= {path: _Page(status=status, location=target) for path, (status, target) in _REDIRECTS.items()}
-    pages |= {path: _naming(path, target) for path, target in _NAMING.items()}
+    pages |= {path: _html(path, head=f'<link rel="canonical" href="{best}">') for path, best in _NAMING.items()}
     pages |= {f"/{name}.html": _html(name) for name in alone}
     pages |= {f"/listed/{number}.html": _html(f"Listed {number}") for number in (1, 2, 3, 4)}
     pages |= {path: _html("Copy", text=_COPY) for path in ("/copies/first.html", "/copies/second.html", "/c.html")}

@@ -111,32 +111,21 @@ class PlaceholderPagePipeline:
         """Returns the item, or the end of its visit; an awaitable of it if the host has to be probed first."""
         if item.page is None or item.converter is None or _is_in_archive(item):
             return item
-        found = self._check(item, item.page)
-        if found is None or isinstance(found, Outcome):
-            return found or item
-        return self._wait(found, item)
-
-    @staticmethod
-    async def _wait(found: Awaitable[Outcome | None], document: Document) -> Document | Outcome:
-        return await found or document
-
-    def _check(self, document: Document, page: Page) -> Outcome | Awaitable[Outcome | None] | None:
-        """How the visit ends where ``page`` is no content, at once or after its host was probed; None where it is."""
-        key = urls.origin_of(document.claim.url), document.rendered is not None
+        key = urls.origin_of(item.claim.url), item.rendered is not None
         host = self._hosts.get(key)
         if host is None:
-            if not self._may_be_placeholder(document):
-                return None
+            if not self._may_be_placeholder(item):
+                return item
             host = self._hosts[key] = _Host()
             if len(self._hosts) > _MAX_HOSTS:
                 self._forget(*self._hosts.popitem(last=False))
         self._hosts.move_to_end(key)
-        unknown = 0 <= host.tries < _MAX_TRIES and self._may_be_placeholder(document)
-        if host.probing is None and (unknown or self._repeats_last(host, document, page)):
-            host.probing = asyncio.ensure_future(self._probe(host, document))
+        unknown = 0 <= host.tries < _MAX_TRIES and self._may_be_placeholder(item)
+        if host.probing is None and (unknown or self._repeats_last(host, item, item.page)):
+            host.probing = asyncio.ensure_future(self._probe(host, item))
         if host.probing is not None:
-            return self._check_later(host.probing, host, document, page)
-        return self._compare(host, document, page)
+            return self._compare_later(host.probing, host, item, item.page)
+        return self._compare(host, item, item.page) or item
 
     async def close_spider(self) -> None:
         while self._hosts:
@@ -175,14 +164,15 @@ class PlaceholderPagePipeline:
         home = parsed.path == "/" and not parsed.query
         return home or url in self._starts or (signature is not None and url == signature.landing)
 
-    async def _check_later(
+    async def _compare_later(
         self, probing: asyncio.Task[None], host: _Host, document: Document, page: Page
-    ) -> Outcome | None:
+    ) -> Document | Outcome:
         # If one page is cancelled, the others must still get the answer.
         await asyncio.shield(probing)
-        return self._compare(host, document, page)
+        return self._compare(host, document, page) or document
 
     def _compare(self, host: _Host, document: Document, page: Page) -> Outcome | None:
+        """How the visit ends where ``page`` is no content; None where it is."""
         claim, signature = document.claim, host.signature
         if signature is None:
             return None
@@ -233,20 +223,17 @@ class PlaceholderPagePipeline:
 
     async def _ask(self, document: Document) -> ProbeResult:
         try:
-            signature = await self._signature_of(document)
+            one, one_url = await self._fetch_sample(document)
+            other, other_url = await self._fetch_sample(document)
         except _NoAnswer:
             return ProbeResult(None)
+        signature = Signature.between(one, other, landing=one_url if one_url == other_url else None)
         if signature is None:
             return ProbeResult(None)
         origin, name = urls.origin_of(document.claim.url), urls.host_and_port(document.claim.url)
         logger.warning("%s answers any path with one page: pages that look like it are not taken", origin)
         answers_any = partial(host_table.answers_any, name=name)
         return ProbeResult(signature, await asyncio.to_thread(self._run.read, answers_any))
-
-    async def _signature_of(self, document: Document) -> Signature | None:
-        one, one_url = await self._fetch_sample(document)
-        other, other_url = await self._fetch_sample(document)
-        return Signature.between(one, other, landing=one_url if one_url == other_url else None)
 
     async def _fetch_sample(self, document: Document) -> tuple[Sample, str]:
         """The answer to an unknown path beside that of ``document``, and its URL; raises _NoAnswer."""

@@ -345,13 +345,12 @@ def find_login_errors(login: Login) -> Iterator[tuple[str, str]]:
     if login.type == "cookies":
         if not given:
             yield "fields", 'is required with type = "cookies", or url'
-        elif not all(_is_cookie(name, value) for name, value in login.fields.items()):
+        elif not all(
+            _is_plain(name, _NAME_BREAKS) and (not value or _is_plain(value, _COOKIE_BREAKS))
+            for name, value in login.fields.items()
+        ):
             # The values are credentials and are not shown.
             yield "fields", "a cookie's name and value have no blanks, quotes, commas or semicolons"
-
-
-def _is_cookie(name: str, value: str) -> bool:
-    return _is_plain(name, _NAME_BREAKS) and (not value or _is_plain(value, _COOKIE_BREAKS))
 
 
 def _is_plain(text: str, breaks: frozenset[str]) -> bool:

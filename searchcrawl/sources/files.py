@@ -20,7 +20,9 @@ def list_source_files(root: Path) -> list[Path]:
     Raises ConfigurationError where the folder cannot be read: its sources are not gone.
     """
     try:
-        return [path for path in sorted((root / SOURCES_DIR).iterdir()) if _may_be_source(path) and not path.is_dir()]
+        # Editors keep copies and locks in hidden files.
+        named = (path for path in sorted((root / SOURCES_DIR).iterdir()) if not path.name.startswith("."))
+        return [path for path in named if path.name.endswith(".toml") and not path.is_dir()]
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -38,11 +40,6 @@ def has_source_file(root: Path, name: str) -> bool:
         return False
     except OSError as error:
         raise _refuse_folder(error) from error
-
-
-def _may_be_source(path: Path) -> bool:
-    # Editors keep copies and locks in hidden files.
-    return path.name.endswith(".toml") and not path.name.startswith(".")
 
 
 def _refuse_folder(error: OSError) -> ConfigurationError:

@@ -113,7 +113,10 @@ def compute_fingerprint(source: Source, *, versions: Mapping[str, int] = VERSION
                 continue
             # A key at its built-in value is left out, so that a release with a new key changes nothing.
             if dumped[table][key] != built_in[table].get(key):
-                value = _without_secrets(dumped[table][key], table, key, source)
+                value = dumped[table][key]
+                model: type[Table] = type(getattr(source, table))
+                if privacy_of(model, key) is not Privacy.PUBLIC:
+                    value = show_references(value, f"{table}.{key}", source.references)
                 values[f"{table}.{key}"] = dict(enumerate(value)) if f"{table}.{key}" in _IN_ORDER else value
     if not source.finds_urls:
         # The links of pages that it reads are not stored.
@@ -184,12 +187,6 @@ def mix_fingerprints(stored: str, tried: str) -> str:
     """
     values = json.loads(stored) | dict.fromkeys(find_changed_keys(stored, tried), _MIXED)
     return json.dumps(values, sort_keys=True, separators=(",", ":"))
-
-
-def _without_secrets(value: Any, table: str, key: str, source: Source) -> Any:
-    model: type[Table] = type(getattr(source, table))
-    public = privacy_of(model, key) is Privacy.PUBLIC
-    return value if public else show_references(value, f"{table}.{key}", source.references)
 
 
 def _digest(value: Any) -> str:

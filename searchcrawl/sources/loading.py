@@ -112,7 +112,10 @@ def read_project(root: Path) -> tuple[Project | None, Sequence[ConfigurationErro
 
     Raises ConfigurationError for a file that cannot be read.
     """
-    _require_utf8(root)
+    # Neither a database nor an index can be named that lies below any other bytes.
+    if os.fsencode(root) != str(root).encode("utf-8", "replace"):
+        message = f"the path of the project is not UTF-8, or the locale is not (got {quote_value(str(root))})"
+        raise ConfigurationError(project.FILE, "", message)
     raw = read_toml(root / project.FILE, project.FILE)
     tables, errors = read_known_keys(ProjectFile, raw, file=project.FILE, root=root)
     extra = {"root": root, "written": tables, "forgotten": read_list(root)}
@@ -123,13 +126,6 @@ def read_project(root: Path) -> tuple[Project | None, Sequence[ConfigurationErro
         return None, join_errors(errors, more)
     hide_plain_secrets(loaded, of_file=ProjectFile)
     return loaded, join_errors(errors, more + find_project_errors(loaded))
-
-
-def _require_utf8(root: Path) -> None:
-    # Neither a database nor an index can be named that lies below any other bytes.
-    if os.fsencode(root) != str(root).encode("utf-8", "replace"):
-        message = f"the path of the project is not UTF-8, or the locale is not (got {quote_value(str(root))})"
-        raise ConfigurationError(project.FILE, "", message)
 
 
 def _list_shared_settings(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
