@@ -7,7 +7,6 @@ import http.client
 import json
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from urllib.parse import urlencode
 
 from tests.acceptance.support_project import environment
 from tests.site.client import ADDRESS, ROOT
+from tests.solr_server import free_port
 
 START_SECONDS: Final = 60.0
 JOB_SECONDS: Final = 180.0
@@ -116,9 +116,7 @@ class ScrapydProcess:
             time.sleep(_POLL_SECONDS)
 
     def _start(self) -> None:
-        with socket.socket() as free:
-            free.bind((ADDRESS, 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self._launch()
 
     def _launch(self) -> None:

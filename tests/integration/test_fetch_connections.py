@@ -132,26 +132,21 @@ def test_connection_when_all_is_well_then_is_used_again() -> None:
     assert opened.connections <= 2
 
 
-@pytest.mark.parametrize("answering", [answer_behind, half_an_answer_behind, answer_later])
-def test_r7_answer_when_nobody_asked_for_it_then_is_no_page_and_its_connection_is_given_up(
-    answering: Answering,
-) -> None:
-    visits, opened = visits_of(answering)
-
-    assert visits == [WHOLE] * PAGES
-    assert opened.connections >= PAGES
-
-
 def test_r16_204_when_a_body_follows_all_the_same_then_it_is_nobodys() -> None:
     visits, _ = visits_of(body_of_204)
 
     assert visits == [(204, None)] * PAGES
 
 
-@pytest.mark.parametrize(
-    "answering", [chunks_announced_twice, head_to_be_mended, head_to_be_mended_in_pieces, too_much]
+#: What nobody asked for, which is no page; and what is wrong, but in no doubt.
+GIVEN_UP = (
+    *(answer_behind, half_an_answer_behind, answer_later),
+    *(chunks_announced_twice, head_to_be_mended, head_to_be_mended_in_pieces, too_much),
 )
-def test_r7_answer_when_it_is_wrong_but_in_no_doubt_then_is_a_page_and_its_connection_is_given_up(
+
+
+@pytest.mark.parametrize("answering", GIVEN_UP)
+def test_r7_answer_when_more_comes_or_it_is_wrong_then_the_pages_are_whole_and_its_connection_is_given_up(
     answering: Answering,
 ) -> None:
     visits, opened = visits_of(answering)

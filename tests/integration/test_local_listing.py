@@ -14,24 +14,15 @@ from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument
 
 
-def test_scan_when_sources_have_many_documents_then_each_once_by_rising_id(tmp_path: Path) -> None:
-    receiver = LocalReceiver(tmp_path / "many")
-    hashed = [urls.document_id("my-source_1", f"http://a.test/{number}") for number in range(12_000)]
-    others = ["my-source_1:!", "my-source_1:5", "my-source_1:zz", "odd"]
-    for name, ids in (("my-source_1", [*hashed, *others]), ("my", ["my:1"])):
-        documents = [IndexedDocument(id=each, fields={"title": "a"}) for each in ids]
-        receiver.deliver(Batch(number=1, source=name, crawl_version=1, documents=documents))
-
-    assert [entry.id for entry in receiver.scan("my-source_1")] == sorted([*hashed, *others])
-    receiver.close()
-
-
-def test_scan_when_it_is_of_all_sources_then_each_document_once_by_rising_id(tmp_path: Path) -> None:
+def test_scan_when_it_is_of_a_source_or_of_all_then_each_document_once_by_rising_id(tmp_path: Path) -> None:
     receiver = LocalReceiver(tmp_path / "all")
     ids = {
         name: [urls.document_id(name, f"http://a.test/{number}") for number in range(50)]
         for name in ("a", "a-b", "a_b", "ab", "b", "0")
     }
+    # More than are read at once.
+    ids["a-b"] += [urls.document_id("a-b", f"http://b.test/{number}") for number in range(12_000)]
+    ids["a-b"] += ["a-b:!", "a-b:5", "a-b:zz"]
     # Of another source than their ids say, of none that can be one, and with ids that are none of ours.
     ids["a"] += [f"b:{'0' * 32}", "a:!", "odd"]
     ids["Not A Name:x"] = ["Not A Name:x:1", f"a:{'f' * 32}"]
@@ -43,6 +34,9 @@ def test_scan_when_it_is_of_all_sources_then_each_document_once_by_rising_id(tmp
     listed = [entry.id for entry in receiver.scan(None)]
 
     assert empty == []
+    assert {name: [entry.id for entry in receiver.scan(name)] for name in ids} == {
+        name: sorted(each) for name, each in ids.items()
+    }
     assert listed == sorted(document_id for each in ids.values() for document_id in each)
     assert receiver.purge() == 0
     assert [entry.id for entry in receiver.scan(None)] == listed

@@ -40,10 +40,15 @@ def test_approve_when_removals_wait_then_they_leave_the_index_at_once(filled: Fi
     assert filled.verify()["ok"]
 
 
-def test_approve_when_the_index_refuses_one_then_it_is_counted(filled: FilledStore) -> None:
+@pytest.mark.parametrize("decided", [quarantine.approve, quarantine.restore])
+def test_removals_when_the_index_refuses_one_then_it_is_counted(
+    filled: FilledStore, decided: Callable[..., dict[str, Any]]
+) -> None:
     leave(filled, "/a", "/b")
+    if decided is quarantine.restore:
+        quarantine.reject(filled.project, filled.source, filled.database)
 
-    done = quarantine.approve(filled.project, filled.source, filled.database, Refusing(filled, "/a"))
+    done = decided(filled.project, filled.source, filled.database, Refusing(filled, "/a"))
 
     assert done == {"source": "demo", "documents": 2, "removed": 1, "failed": 1, "waiting": 0}
 
@@ -143,15 +148,6 @@ def test_list_waiting_when_the_run_was_killed_then_what_it_still_holds_back_is_n
     assert (before["documents"], before["waiting"]) == (0, 2)
     assert (after["documents"], after["waiting"]) == (2, 0)
     assert filled.indexed_urls() == []
-
-
-def test_restore_when_the_index_refuses_one_then_it_is_counted(filled: FilledStore) -> None:
-    leave(filled, "/a", "/b")
-    quarantine.reject(filled.project, filled.source, filled.database)
-
-    done = quarantine.restore(filled.project, filled.source, filled.database, Refusing(filled, "/a"))
-
-    assert done == {"source": "demo", "documents": 2, "removed": 1, "failed": 1, "waiting": 0}
 
 
 def test_decided_when_there_are_more_than_a_transaction_takes_then_all_are_meant(

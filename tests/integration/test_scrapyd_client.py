@@ -17,6 +17,7 @@ from searchcrawl.scheduling.scrapyd_client import ScrapydClient
 from searchcrawl.sources.project import Schedule
 from searchcrawl.store.runs import job_table
 from searchcrawl.store.runs.job_table import JobState
+from tests.hostile_server import closed_port
 from tests.integration.support_ticking import World, every
 from tests.threaded_site import QuietHandler, ThreadedSite
 
@@ -135,12 +136,8 @@ def test_order_when_the_answer_is_not_that_of_a_scrapyd_then_it_is_refused_or_lo
 
 
 def test_order_when_nobody_listens_then_refused() -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        client = ScrapydClient(f"http://127.0.0.1:{unused.getsockname()[1]}/")
-
-        with pytest.raises(ScrapydRefused, match="cannot be reached"):
-            client.schedule("a", "searchcrawl-1")
+    with closed_port() as port, pytest.raises(ScrapydRefused, match="cannot be reached"):
+        ScrapydClient(f"http://127.0.0.1:{port}/").schedule("a", "searchcrawl-1")
 
 
 @pytest.mark.parametrize("state", ['["x"]', "{}", "0", "true"])
