@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import backends
-from tests.acceptance import test_c8_site_blocks as blocks
+from tests.acceptance import test_c8_whole_hosts as blocks
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_receivers import (
     AWAY,
