@@ -219,11 +219,9 @@ def mark_records_lost(transaction: Transaction, url_ids: Sequence[int]) -> None:
 
 
 def set_documents(transaction: Transaction, url_ids: Sequence[int], log_seq: int | None = None, **values: Any) -> None:
-    """Sets columns of the documents of these rows, one row after the other; ``log_seq`` as in ``document_events``."""
-    if url_ids:
-        statement = update(documents).where(documents.c.url_id == bindparam("row_id")).values(**values)
-        number = {} if log_seq is None else {"log_seq": log_seq}
-        transaction.execute(statement, [{"row_id": url_id, **number} for url_id in url_ids])
+    """Sets columns of the documents of these rows; ``log_seq`` as in ``document_events``."""
+    number = {} if log_seq is None else {"log_seq": log_seq}
+    write_parts(transaction, update(documents).values(values), documents.c.url_id, url_ids, number)
 
 
 def find_segments_in_use(transaction: Transaction, source_id: int) -> set[int]:
@@ -284,8 +282,7 @@ def prepare_resend(transaction: Transaction, source_id: int, *, after: int) -> i
     )
     rows = read_page(transaction, query, source_id, by=documents.c.url_id, after=after, limit=_PREPARED_ROWS)
     fetched = [url_id for url_id, is_lost in rows if is_lost]
-    mark_records_lost(transaction, fetched)
-    url_table.reopen(transaction, fetched)
+    fetch_again(transaction, fetched)
     again = update(documents).where(documents.c.url_id.in_([url_id for url_id, is_lost in rows if not is_lost]))
     transaction.execute(again.values(REFUSED_RESENT.values))
     return rows[-1][0] if rows else None

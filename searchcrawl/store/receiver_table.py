@@ -126,8 +126,7 @@ def keep(transaction: Transaction, source_id: int, names: Collection[str]) -> No
 def pause(transaction: Transaction, source_id: int, name: str, *, paused: bool) -> bool:
     """Has a receiver get nothing, or lets it go on; whether that is new."""
     row = find(transaction, source_id, name)
-    if row is None:
-        _add(transaction, source_id, name)
+    _add(transaction, source_id, name)
     transaction.execute(_update(source_id, name).values(paused=int(paused)))
     return paused != (row is not None and row.is_paused)
 
@@ -190,8 +189,7 @@ def note_sending(transaction: Transaction, source_id: int, name: str, version: i
 def begin_anew(transaction: Transaction, source_id: int, name: str, *, above: int, sweeping: Sweep) -> None:
     """Has everything sent again to a receiver, with versions above one; ``sweeping`` is what becomes of what it has besides."""
     row = require(transaction, source_id, name)
-    if find(transaction, source_id, name) is None:
-        _add(transaction, source_id, name)
+    _add(transaction, source_id, name)
     values = {"seq": 0, "url_id": 0, "sent": 0, "acknowledged": 0, "sweeping": max(int(sweeping), int(row.sweeping))}
     transaction.execute(_update(source_id, name).values(**values, generation=row.find_generation_above(above)))
     transaction.execute(delete(faulty).where(_is_of(source_id, name)))
@@ -242,6 +240,7 @@ def _add_faults(transaction: Transaction, source_id: int, name: str, faults: Map
 
 
 def _add(transaction: Transaction, source_id: int, name: str) -> None:
+    """Adds a receiver; one that is there stays as it is."""
     statement = dialect_of(transaction).upsert(receivers, ["source_id", "name"])
     transaction.execute(statement.values(source_id=source_id, name=name, generation=_now()))
 
