@@ -22,23 +22,23 @@ _OASIS: Final = "application/vnd.oasis.opendocument"
 
 
 class Format(NamedTuple):
-    """A format: its types, the first of them its own; the endings of its files; and what the library calls it.
+    """A format: its types, the first of them its own; the ending of its files; and what the library calls it.
 
     ``is_text``: its files are text in any encoding.
     """
 
     mime_types: tuple[str, ...]
-    endings: tuple[str, ...]
+    ending: str
     known_as: str
     is_text: bool = False
 
 
 def _office(ending: str, mimetype: str, *others: str, known_as: str = "") -> Format:
-    return Format((mimetype.lower(), *others), (ending,), known_as or mimetype)
+    return Format((mimetype.lower(), *others), ending, known_as or mimetype)
 
 
 def _text(ending: str, mimetype: str, *others: str) -> Format:
-    return Format((mimetype, *others), (ending,), mimetype, is_text=True)
+    return Format((mimetype, *others), ending, mimetype, is_text=True)
 
 
 _WORD: Final = "application/vnd.ms-word"
@@ -94,7 +94,7 @@ BY_TYPE: Final = MappingProxyType({mimetype: each for each in FORMATS for mimety
 #: Types by the ending of a file's name, for bodies whose header and bytes say nothing.
 BY_ENDING: Final = MappingProxyType(
     {
-        **{ending: each.mime_types[0] for each in FORMATS for ending in each.endings},
+        **{each.ending: each.mime_types[0] for each in FORMATS},
         "markdown": "text/markdown",
         "asciidoc": "text/asciidoc",
         "csv": "text/csv",
@@ -178,15 +178,14 @@ async def _extract(body: bytes, form: Format) -> Any:
         use_cache=False, disable_ocr=True, enable_quality_processing=False, security_limits=limits
     )
     given = xberg.ExtractInput(kind="bytes", bytes=body, mime_type=form.known_as)
-    name = form.endings[0]
     try:
         result = await xberg.extract(given, config)
     except MemoryError:
         raise
     except Exception as error:
-        raise _build_error(name, str(error)) from error
+        raise _build_error(form.ending, str(error)) from error
     if result.errors or not result.results:
-        raise _build_error(name, result.errors[0].message if result.errors else "nothing was read")
+        raise _build_error(form.ending, result.errors[0].message if result.errors else "nothing was read")
     return result.results[0]
 
 

@@ -63,10 +63,9 @@ class LoginWall:
             return "http after https"
         if self.is_own(known):
             return None
-        if self._has_typed and self._of_others.find(_build_key(known), request.kind) is None:
-            return f"{urls.origin_of(known)} is none of the login: {_NAME_IT}"
-        if method == "POST" or request.is_navigation:
-            # Whoever shows the page gets what is typed into it.
+        is_new = self._has_typed and self._of_others.find(_build_key(known), request.kind) is None
+        # Whoever shows the page gets what is typed into it.
+        if is_new or method == "POST" or request.is_navigation:
             return f"{urls.origin_of(known)} is none of the login: {_NAME_IT}"
         return self._wall.find_resource_refusal(known, request.kind)
 

@@ -30,7 +30,9 @@ def run_spider(process: AsyncCrawlerProcess, spider: type[Spider], *, signals: b
     # Everything loaded by now lives as long as the process: the garbage collector need not look at it.
     gc.disable()
     crawler = process.create_crawler(spider)
-    _guard(crawler)
+    # Components of users that end the process when they are made fail as others do: Scrapy then ends its crawl.
+    for name in ("_create_spider", "_apply_settings", "_create_engine"):
+        setattr(crawler, name, ordinary_errors()(getattr(crawler, name)))
     task = process.crawl(crawler, **arguments)
     gc.freeze()
     gc.set_threshold(*_COLLECTED)
@@ -38,9 +40,3 @@ def run_spider(process: AsyncCrawlerProcess, spider: type[Spider], *, signals: b
     sys.setswitchinterval(_SWITCH_SECONDS)
     process.start(install_signal_handlers=signals)
     return Ran(crawler, task.exception() if task.done() and not task.cancelled() else None)
-
-
-def _guard(crawler: Crawler) -> None:
-    """Has components of users that end the process when they are made fail as others do: Scrapy then ends its crawl."""
-    for name in ("_create_spider", "_apply_settings", "_create_engine"):
-        setattr(crawler, name, ordinary_errors()(getattr(crawler, name)))

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NoReturn, Self
 
-from scrapy import Request, Spider, signals
+from scrapy import Spider, signals
 from scrapy.crawler import Crawler
-from scrapy.http import Response
 from scrapy.logformatter import LogFormatter
 from scrapy.pipelines import ItemPipelineManager
 from twisted.python.failure import Failure
@@ -29,14 +28,10 @@ _KEY: Final = "settings.ITEM_PIPELINES"
 class QuietLogFormatter(LogFormatter):
     """Writes no line for each page: the URL table has the result of each URL, and lines cost time; and never a body."""
 
-    def crawled(self, request: Request, response: Response, spider: Spider) -> Any:
+    def crawled(self, *_: Any, **__: Any) -> Any:
         return None
 
-    def scraped(self, item: Any, response: Any, spider: Spider) -> Any:
-        return None
-
-    def dropped(self, item: Any, exception: BaseException, response: Any, spider: Spider) -> Any:
-        return None
+    scraped = dropped = crawled
 
     def item_error(self, item: Any, exception: BaseException, response: Any, spider: Spider) -> Any:
         url = item.claim.url if isinstance(item, Document | Outcome) else type(item).__name__
