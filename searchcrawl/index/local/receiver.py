@@ -101,11 +101,9 @@ class LocalReceiver(SearchIndex):
                 yield IndexEntry.read(document_id, fields)
 
     def find_versions(self, ids: Collection[str]) -> Mapping[str, int]:
-        """The versions of those of ``ids`` that are in the index, without tombstones."""
         return self._find_versions(self._queries.documents_with_ids(list(ids)), most=len(ids))
 
     def find_last_versions(self, ids: Collection[str]) -> Mapping[str, int]:
-        """The same with tombstones."""
         return self._find_versions(self._queries.with_ids(list(ids)), most=len(ids))
 
     def _find_versions(self, wanted: tantivy.Query, *, most: int) -> Mapping[str, int]:
@@ -113,7 +111,6 @@ class LocalReceiver(SearchIndex):
             return {} if searcher is None else self._read_versions(searcher, wanted, most=most)
 
     def find_highest_version(self, source: str) -> int:
-        """The highest version of the documents and the tombstones of a source; 0 without any."""
         with self._reading() as searcher:
             if searcher is None:
                 return 0
@@ -132,7 +129,7 @@ class LocalReceiver(SearchIndex):
             return search(searcher, self._queries, query)
 
     def find_spellings(self, word: str) -> Sequence[str]:
-        """Words of the index that may be spelled like one that it does not have."""
+        """Words of the index that may be spelled like one that it does not have (SpellingIndex)."""
         with self._reading() as searcher:
             return [] if searcher is None else find_spellings(searcher, word)
 

@@ -118,7 +118,6 @@ class SolrReceiver(SearchIndex):
         self._updates.command({"commit": {"openSearcher": True, "waitSearcher": True}})
 
     def scan(self, source: str | None) -> Iterator[IndexEntry]:
-        """Every committed document of a source (None: of all), by rising id, without tombstones."""
         self._check_replay()
         filters = [] if source is None else [f"{{!term f=source}}{source}"]
         mark = "*"
@@ -134,7 +133,6 @@ class SolrReceiver(SearchIndex):
             mark = found.nextCursorMark
 
     def find_versions(self, ids: Collection[str]) -> Mapping[str, int]:
-        """The committed versions of those of ``ids`` that are in the index, without tombstones."""
         return self._find_versions(ids, lambda part: self._select("{!terms f=id}" + part, **_OF_VERSIONS))
 
     def find_last_versions(self, ids: Collection[str]) -> Mapping[str, int]:
@@ -154,7 +152,6 @@ class SolrReceiver(SearchIndex):
         return found
 
     def find_highest_version(self, source: str) -> int:
-        """The highest version of the documents and the tombstones of a source; 0 without any."""
         with self._look():
             highest = self._select(
                 "*:*", fq=f"{{!term f=source}}{source}", fl="crawl_version", sort="crawl_version desc", rows=1
@@ -182,7 +179,7 @@ class SolrReceiver(SearchIndex):
         )
 
     def find_spellings(self, word: str) -> Sequence[str]:
-        """Words of the index that may be spelled like one that it does not have."""
+        """Words of the index that may be spelled like one that it does not have (SpellingIndex)."""
         if not word.isalnum():
             return []
         found = self._select(f"title:{word.lower()}~2 OR content:{word.lower()}~2", **build_spelling_parameters())
