@@ -93,26 +93,16 @@ def _count_sent(chain: _Chain, credentials: str) -> int:
 
 
 _OWN: Final = get("as", "go", all_of("as"))
+_STOPPED: Final = ("error TypeError", "undefined", "undefined", "undefined")
+_OPAQUE: Final = ("opaqueredirect", "0", "false")
 #: Name, URL, options, what is read, and what is sent.
 _MODES: Final = (
-    ("error", "[[as]]/go", "{redirect: 'error'}", ("error TypeError", "undefined", "undefined", "undefined"), (_OWN,)),
-    ("manual", "[[as]]/go", "{redirect: 'manual'}", ("opaqueredirect", "0", "false", "as/go"), (_OWN,)),
-    (
-        "manual of another origin",
-        "[[bs]]/go",
-        "{redirect: 'manual'}",
-        ("opaqueredirect", "0", "false", "bs/go"),
-        (get("bs", "go"),),
-    ),
+    ("error", "[[as]]/go", "{redirect: 'error'}", _STOPPED, (_OWN,)),
+    ("manual", "[[as]]/go", "{redirect: 'manual'}", (*_OPAQUE, "as/go"), (_OWN,)),
+    ("manual of another origin", "[[bs]]/go", "{redirect: 'manual'}", (*_OPAQUE, "bs/go"), (get("bs", "go"),)),
     ("follow", "[[as]]/go", "{}", ("cors", "200", "true", "bs/data"), (_OWN, get("bs"))),
     ("follow with no-cors", "[[as]]/go", "{mode: 'no-cors'}", ("opaque", "0", "false", ""), (_OWN, get("bs"))),
-    (
-        "follow with same-origin",
-        "[[as]]/go",
-        "{mode: 'same-origin'}",
-        ("error TypeError", "undefined", "undefined", "undefined"),
-        (_OWN,),
-    ),
+    ("follow with same-origin", "[[as]]/go", "{mode: 'same-origin'}", _STOPPED, (_OWN,)),
 )
 
 
