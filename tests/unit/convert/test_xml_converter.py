@@ -68,10 +68,8 @@ def test_xml_when_it_is_a_sitemap_then_has_no_text() -> None:
 
 @pytest.mark.parametrize("text", ["<a><b></a>", "no markup", "<a>", "<a/><b/>", "", "<a b=1/>"])
 def test_xml_when_it_is_not_well_formed_then_fails_with_903(text: str) -> None:
-    with pytest.raises(ConversionFailed) as caught:
+    with pytest.raises(ConversionFailed, check=lambda error: error.code == Code.CONVERSION_FAILED):
         page_of(text)
-
-    assert caught.value.code == Code.CONVERSION_FAILED
 
 
 def test_r14_xml_when_it_declares_entities_then_none_is_expanded_or_loaded() -> None:
@@ -92,10 +90,8 @@ def test_r14_xml_when_it_declares_entities_then_none_is_expanded_or_loaded() -> 
 def test_r14_xml_when_an_attribute_is_a_bomb_then_fails_with_904() -> None:
     laughs = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10))
 
-    with pytest.raises(ConversionFailed) as caught:
+    with pytest.raises(ConversionFailed, check=lambda error: error.code == Code.CONVERSION_LIMIT):
         page_of(f'<!DOCTYPE a [<!ENTITY e0 "lol">{laughs}]><a b="&e9;"/>')
-
-    assert caught.value.code == Code.CONVERSION_LIMIT
 
 
 @pytest.mark.parametrize(
@@ -110,10 +106,8 @@ def test_r14_xml_when_an_attribute_is_a_bomb_then_fails_with_904() -> None:
     ids=["comment", "attribute", "instruction", "entity", "name"],
 )
 def test_r13_xml_when_one_tag_or_comment_has_many_megabytes_then_fails_with_904(begin: str, end: str) -> None:
-    with pytest.raises(ConversionFailed, match="too long") as caught:
+    with pytest.raises(ConversionFailed, match="too long", check=lambda error: error.code == Code.CONVERSION_LIMIT):
         page_of(begin + "x" * 9_000_000 + end)
-
-    assert caught.value.code == Code.CONVERSION_LIMIT
 
 
 @pytest.mark.parametrize(
