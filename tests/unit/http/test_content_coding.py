@@ -47,10 +47,8 @@ def test_body_when_coded_then_comes_back(coding: str, body: bytes) -> None:
 def test_body_when_its_end_is_missing_then_is_broken(coding: str, missing: int) -> None:
     coded = CODERS[coding](PAGE)
 
-    with pytest.raises(BrokenCoding) as caught:
+    with pytest.raises(BrokenCoding, check=lambda error: error.cut):
         decode_body(coded[:-missing], [coding], max_bytes=32 * MB)
-
-    assert caught.value.cut
 
 
 @pytest.mark.parametrize("coding", CODERS)
@@ -109,10 +107,8 @@ def test_codings_when_two_then_both_are_undone_in_order() -> None:
 
 @pytest.mark.parametrize("codings", [["gzip"] * 3, ["rot13"], ["gzip", "compress"]])
 def test_codings_when_too_many_or_unknown_then_trying_again_is_useless(codings: list[str]) -> None:
-    with pytest.raises(BrokenCoding) as caught:
+    with pytest.raises(BrokenCoding, check=lambda error: not error.cut):
         decode_body(b"body", codings, max_bytes=MB)
-
-    assert not caught.value.cut
 
 
 @pytest.mark.parametrize(
@@ -160,10 +156,8 @@ def test_prefix_when_nothing_can_be_read_then_is_broken() -> None:
 
 @pytest.mark.parametrize(("coding", "empty"), [("gzip", gzip.compress(b"", mtime=0)), ("zstd", zstd.compress(b""))])
 def test_r1_body_when_of_members_without_end_then_is_given_up_early(coding: str, empty: bytes) -> None:
-    with pytest.raises(BrokenCoding, match="more than 10000") as caught:
+    with pytest.raises(BrokenCoding, match="more than 10000", check=lambda error: not error.cut):
         decode_body(empty * 1_500_000, [coding], max_bytes=32 * MB)
-
-    assert not caught.value.cut
 
 
 @pytest.mark.parametrize("coding", CODERS)
