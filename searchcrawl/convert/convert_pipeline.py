@@ -57,10 +57,9 @@ class ConvertPipeline:
     """Gives each document its page; a body that cannot be read ends the visit with its code.
 
     A document with the same bytes as at the last visit passes unread. A document that the index filter refuses gets an
-    empty page without being read, if its format has no links to follow. ``context`` has what is the same for all bodies of
-    the source. ``count_shell`` is called for each page that is
-    next to empty without its scripts; None where a browser renders such pages. What this process parses itself has its
-    ``mark`` meanwhile.
+    empty page without being read, if its format has no links to follow. ``context`` has what is the same for all bodies
+    of the source. ``count_shell`` is called for each page that is next to empty without its scripts; None where a
+    browser renders such pages. What this process parses itself has its ``mark`` meanwhile.
     """
 
     def __init__(

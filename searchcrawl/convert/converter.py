@@ -95,10 +95,9 @@ def build_page(
 ) -> Page:
     """The page of a file with this text, and the values that it has of itself.
 
-    Without a title, the name of the file is the title; an empty file has none. ``values`` are further ones by name, which
-    a source may map to attributes as those of meta elements (``meta:created``); ``modified`` is the last change where the
-    server names none. Raises ConversionFailed (904) beyond
-    MAX_CHARACTERS.
+    Without a title, the name of the file is the title; an empty file has none. ``values`` are further ones by name,
+    which a source may map to attributes as those of meta elements (``meta:created``); ``modified`` is the last change
+    where the server names none. Raises ConversionFailed (904) beyond MAX_CHARACTERS.
     """
     if len(text) > MAX_CHARACTERS:
         raise ConversionFailed(f"a text of over {MAX_CHARACTERS} characters", code=Code.CONVERSION_LIMIT)

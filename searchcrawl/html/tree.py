@@ -56,9 +56,8 @@ _HIDDEN_END: Final = re.compile(
 def parse_tree(text: str) -> LexborHTMLParser:
     """The tree of a page; that of a page with many tags has links, fields and text, but not what contains them.
 
-    The page is parsed as by a browser that runs scripts,
-    where the content of noscript is text: as markup, an element in it that is not closed would contain the rest of
-    the page.
+    The page is parsed as by a browser that runs scripts, where the content of noscript is text: as markup, an element
+    in it that is not closed would contain the rest of the page.
     """
     tags = text.count("<")
     cheap = text

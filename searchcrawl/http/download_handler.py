@@ -78,10 +78,9 @@ _TYPES: Final[dict[bytes, type[Response]]] = {
 class GuardedHandler(BaseDownloadHandler):
     """The download handler for http and https; one connection pool a crawl.
 
-    Times out after ``request.meta["download_timeout"]`` (default: ``timeout_seconds``) seconds in all.
-    Raises Scrapy's download errors and those of ``http.visit_end``. With
-    ``request.meta["body_prefix_bytes"]`` the body is cut there instead of refused. Of a body among ``unread`` only the beginning
-    is read.
+    Times out after ``request.meta["download_timeout"]`` (default: ``timeout_seconds``) seconds in all. Raises Scrapy's
+    download errors and those of ``http.visit_end``. With ``request.meta["body_prefix_bytes"]`` the body is cut there
+    instead of refused. Of a body among ``unread`` only the beginning is read.
     """
 
     lazy = False
