@@ -206,14 +206,7 @@ class SideRequests:
                     response = await self._send(request, policy)
                     target = self._find_target(response, url, first_url, policy)
                     if target is None:
-                        return SideAnswer(
-                            url=response.url,
-                            status=response.status,
-                            headers=response.headers,
-                            body=response.body,
-                            redirected=url != first_url,
-                            lost_login=LOST_LOGIN in response.flags,
-                        )
+                        return _build_answer(response, redirected=url != first_url)
                     form = None if form is None else _form_after(response.status, form, url, target)
                     headers, sent, url, inside = None, None, target, False
         except HostBlocked as error:
@@ -293,6 +286,17 @@ def _build_request(
         **{name.title(): value for name, value in (headers or {}).items()},
     }
     return Request(url, method="POST", headers=sent, body=form.body, meta=meta, dont_filter=True)
+
+
+def _build_answer(response: Response, *, redirected: bool) -> SideAnswer:
+    return SideAnswer(
+        url=response.url,
+        status=response.status,
+        headers=response.headers,
+        body=response.body,
+        redirected=redirected,
+        lost_login=LOST_LOGIN in response.flags,
+    )
 
 
 def _read_target(response: Response, url: str, policy: SidePolicy) -> str | None:

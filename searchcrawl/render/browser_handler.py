@@ -72,8 +72,7 @@ class SpiderProxy:
         """The port that it listens on for a browser of one of ``users``."""
         known = self._ports.get(frozenset(users))
         if known is None:
-            note_refused = functools.partial(logger.debug, "the browser of a spider was refused a tunnel: %s")
-            port = PagePort(self.authority, self._answer, users=users, note_refused=note_refused)
+            port = PagePort(self.authority, self._answer, users=users, note_refused=self._note_tunnel)
             known = self._ports[frozenset(users)] = port, await port.open()
         return known[1]
 
@@ -126,6 +125,9 @@ class SpiderProxy:
             if reason not in self._named and len(self._named) < _MAX_NAMED:
                 self._named.add(reason)
                 logger.warning("the browser of a spider was refused an address: %s", reason)
+
+    def _note_tunnel(self, reason: str) -> None:
+        logger.debug("the browser of a spider was refused a tunnel: %s", reason)
 
 
 def _strip(error: Exception) -> Exception:
