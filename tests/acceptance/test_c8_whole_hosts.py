@@ -59,6 +59,13 @@ def state(project: CrawlProject) -> dict[str, dict[str, Any]]:
     }
 
 
+def die_at(project: CrawlProject, *failpoints: str) -> list[int]:
+    """Kills a crawl at each of these; how they ended, and the one that follows."""
+    kills = [{"SEARCHCRAWL_FAILPOINT": failpoint} for failpoint in failpoints]
+    codes = [COMMANDS.run(project.folder, "crawl", project.name, **kill).returncode for kill in kills]
+    return [*codes, project.crawl().exit_code]
+
+
 def languages(project: CrawlProject) -> dict[int, str]:
     return {int(hit.fields["url"].rpartition("/")[2] or 0): hit.fields.get("language", "") for hit in project.hits("*")}
 
@@ -144,13 +151,9 @@ def test_c8_index_when_a_process_dies_while_blocks_are_frozen_then_the_next_one_
     # These are in the index with all of their text.
     project.crawl("-a", "limit=8")
     assert project.found("menuword") != []
-    killed = COMMANDS.run(project.folder, "crawl", project.name, SEARCHCRAWL_FAILPOINT=failpoint)
-    again = COMMANDS.run(project.folder, "crawl", project.name, SEARCHCRAWL_FAILPOINT=f"{failpoint}:2")
-    ended = project.crawl()
+    killed, again, ended = die_at(project, failpoint, f"{failpoint}:2")
 
-    assert killed.returncode == -9
-    assert again.returncode in {-9, 0}
-    assert ended.exit_code == 0
+    assert (killed, again in {-9, 0}, ended) == (-9, True, 0)
     assert state(project) == expected
     assert project.command("verify", project.name).returncode == 0
 
@@ -163,14 +166,8 @@ def test_c9_languages_when_a_process_dies_while_they_are_frozen_then_the_next_on
     project = project_of(tmp_path, site, content={"mode": "all"})
     project.crawl("-a", "limit=8")
     assert languages(project)[3] == "sv"
-    killed = [
-        COMMANDS.run(project.folder, "crawl", project.name, SEARCHCRAWL_FAILPOINT=failpoint)
-        for failpoint in ("languages.frozen", "languages.marked")
-    ]
-    ended = project.crawl()
 
-    assert [each.returncode for each in killed] == [-9, -9]
-    assert ended.exit_code == 0
+    assert die_at(project, "languages.frozen", "languages.marked") == [-9, -9, 0]
     assert languages(project) == LANGUAGES
     assert project.command("verify", project.name).returncode == 0
     assert project.crawl().counts["indexed"] == 0
@@ -240,25 +237,19 @@ def test_c8_titles_when_fewer_pages_share_one_then_they_have_their_own_again(tmp
 @pytest.mark.few(1)
 @pytest.mark.parametrize("failpoint", ["titles.frozen", "titles.marked", "anchors.frozen", "batch.sealed"])
 def test_c8_titles_when_a_process_dies_while_they_are_frozen_then_the_next_one_ends_it(
-    tmp_path: Path, failpoint: str
+    site: SiteProcess, tmp_path: Path, failpoint: str
 ) -> None:
-    with SiteProcess() as site:
-        write_titled(site)
-        project = project_of(tmp_path, site, TITLED, "/0")
-        # These are in the index with what they say.
-        project.crawl("-a", "limit=6")
-        assert "Member List" in titles(project)
-        killed = [
-            COMMANDS.run(project.folder, "crawl", project.name, SEARCHCRAWL_FAILPOINT=each)
-            for each in (failpoint, f"{failpoint}:2")
-        ]
-        ended = project.crawl()
+    project = project_of(tmp_path, site, TITLED, "/0")
+    # These are in the index with what they say.
+    project.crawl("-a", "limit=6")
+    assert "Member List" in titles(project)
+    killed, _, ended = die_at(project, failpoint, f"{failpoint}:2")
 
-        assert killed[0].returncode in {-9, 0}
-        assert failpoint == "anchors.frozen" or killed[0].returncode == -9
-        assert ended.exit_code == 0
-        assert titles(project) == TITLES
-        assert project.command("verify", project.name).returncode == 0
+    assert killed in {-9, 0}
+    assert failpoint == "anchors.frozen" or killed == -9
+    assert ended == 0
+    assert titles(project) == TITLES
+    assert project.command("verify", project.name).returncode == 0
 
 
 @pytest.mark.extended

@@ -158,7 +158,8 @@ def test_copies_when_a_template_names_one_page_for_all_then_they_wait_and_are_fo
     assert [each.ended.exit_code for each in (held, again)] == [9, 9]
     assert {row["reason"] for row in rows} == {"964"}
     assert len(rows) == named
-    assert (held.counts["deleted"], kept.ended.exit_code) == (0, 9 if decision is None else 0)
+    assert (held.counts["duplicates"], held.counts["deleted"]) == (named, 0)
+    assert kept.ended.exit_code == (9 if decision is None else 0)
     assert left == len(NAMES) + 1 - (named if decision == "approve" else 0)
     assert (healthy.ended.exit_code, listed(project)) == (0, [])
     assert set(healthy.codes.values()) == {200}
