@@ -223,16 +223,6 @@ def test_load_source_when_the_project_has_defaults_then_file_defaults_built_in_i
     assert [block.host for block in source.scope.host] == ["a.example.org"]
 
 
-def test_load_source_when_it_excludes_ports_and_the_defaults_include_some_then_its_own_count(root: Path) -> None:
-    with (root / "searchcrawl.toml").open("a") as file:
-        file.write("[defaults.scope]\ninclude_ports = [80, 443]\n")
-    write_source(root, GOOD + "exclude_ports = [8080]\n")
-
-    source = loaded(root)
-
-    assert (source.scope.include_ports, source.scope.exclude_ports) == ((), (8080,))
-
-
 @pytest.mark.parametrize("name", ["other", "../searchcrawl", "Demo", "", "demo.toml"])
 def test_load_source_when_there_is_no_such_source_then_unknown(root: Path, name: str) -> None:
     write_source(root, GOOD)
@@ -370,15 +360,6 @@ def test_load_sources_when_one_is_broken_then_the_others_are_there(root: Path) -
 
     assert list(sources) == ["good"]
     assert list(dict.fromkeys(error.file for error in errors)) == ["sources/Big Name.toml", "sources/broken.toml"]
-
-
-def test_load_source_when_a_file_has_several_errors_then_all_are_carried(root: Path) -> None:
-    write_source(root, "type = 1\ntitle = 2\n" + GOOD)
-
-    with pytest.raises(InvalidFile) as caught:
-        loaded(root)
-
-    assert sorted(error.key for error in caught.value.errors) == ["title", "type"]
 
 
 def test_load_source_when_the_file_begins_with_a_byte_order_mark_then_it_is_read(root: Path) -> None:
