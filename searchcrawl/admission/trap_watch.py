@@ -466,7 +466,13 @@ class TrapWatch:
                 self._apart.discard(row.text)
                 self._patterns.pop(row.text, None)
                 self._withholds = True
-                _warn_of_trap(row)
+                logger.warning(
+                    "URL looping: %s is ended: %s (%s); URLs of it that were not fetched yet are refused (%d)",
+                    row.text,
+                    row.describe(),
+                    TRAP_AFTER,
+                    Code.TRAP_LIMIT,
+                )
                 continue
             if row.has_text:
                 self._add_to(self._productive, row.text)
@@ -501,16 +507,6 @@ def _is_in_archive(document: Document) -> bool:
     # A server may send any ETag.
     was_read_from_one = (document.etag or "").startswith(ARCHIVE_ETAG)
     return bool(list_archives(document.claim.url, in_archive=was_read_from_one))
-
-
-def _warn_of_trap(row: StoredPattern) -> None:
-    logger.warning(
-        "URL looping: %s is ended: %s (%s); URLs of it that were not fetched yet are refused (%d)",
-        row.text,
-        row.describe(),
-        TRAP_AFTER,
-        Code.TRAP_LIMIT,
-    )
 
 
 class TrappedDocument(NamedTuple):

@@ -88,13 +88,16 @@ async def fetch_sitemap(
         return None
     if answer.status not in PAGES:
         raise _build_failure(answer)
+    etag, last_modified = (
+        redact(answer.header(name))[:_MAX_VALIDATOR_CHARACTERS] or None for name in ("ETag", "Last-Modified")
+    )
     return SitemapBody(
         body=answer.body,
         url=answer.url if answer.redirected else None,
         codings=tuple(answer.codings),
         charset=parse_content_type(answer.header("Content-Type")).charset,
         # Validators belong to the URL that answered.
-        validators=Validators() if answer.redirected else _read_validators(answer),
+        validators=Validators() if answer.redirected else Validators(etag=etag, last_modified=last_modified),
     )
 
 
@@ -108,13 +111,6 @@ def _build_failure(answer: SideAnswer) -> SideRequestFailed:
         # A 304 without a condition in the request.
         transient=is_retried(status) or status == 304,
         retry_after_seconds=answer.retry_after_seconds,
-    )
-
-
-def _read_validators(answer: SideAnswer) -> Validators:
-    return Validators(
-        etag=redact(answer.header("ETag"))[:_MAX_VALIDATOR_CHARACTERS] or None,
-        last_modified=redact(answer.header("Last-Modified"))[:_MAX_VALIDATOR_CHARACTERS] or None,
     )
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from searchcrawl.exceptions import ConfigurationError, NotAvailableYet
@@ -168,8 +167,8 @@ class _KeyCheck(NamedTuple):
             if name in model.later:
                 self.errors.append(NotAvailableYet(self.file, place, "not available yet"))
             elif name in fields:
-                of_field = privacy_of(model, _field_name(model, name))
-                found[name] = self._inner(fields[name].annotation, value, place, of_field)
+                field = model.model_fields[fields[name]]
+                found[name] = self._inner(field.annotation, value, place, privacy_of(model, fields[name]))
             elif model.takes_key(name, raw):
                 # A key of the user's choosing, beside those of the table.
                 found[name] = self._without_references(value, place, privacy_of(model, name))
@@ -210,9 +209,9 @@ class _KeyCheck(NamedTuple):
         return value
 
 
-def _keys(model: type[Table]) -> dict[str, FieldInfo]:
-    """The fields of a model by their names in the file (``from`` can be no name in Python)."""
-    return {field.alias or name: field for name, field in model.model_fields.items()}
+def _keys(model: type[Table]) -> dict[str, str]:
+    """The names of fields in the model, by those in the file (``from`` can be no name in Python)."""
+    return {field.alias or name: name for name, field in model.model_fields.items()}
 
 
 def _show_unknown(name: str, value: Any, known: Collection[str], privacy: Privacy) -> str:
@@ -221,11 +220,6 @@ def _show_unknown(name: str, value: Any, known: Collection[str], privacy: Privac
     if is_swapped or (privacy is not Privacy.PUBLIC and not _WORD.fullmatch(name)):
         return HIDDEN
     return show_name(name, value, Privacy.BY_NAME)
-
-
-def _field_name(model: type[Table], key: str) -> str:
-    """The name in the model of a key of the file."""
-    return next(name for name, field in model.model_fields.items() if (field.alias or name) == key)
 
 
 def _is_mapping(annotation: Any) -> bool:
@@ -308,8 +302,8 @@ def _find_place(model: type[Table], at: Iterable[str | int], value: Any) -> _Pla
     is_named = of_table = False
     entries = frozenset[str]()
     for part in at:
-        field = None if current is None or is_named else _keys(current).get(str(part))
-        if field is None or current is None:
+        name = None if current is None or is_named else _keys(current).get(str(part))
+        if name is None or current is None:
             # In the place of a table its key: the two were swapped.
             is_swapped = isinstance(part, str) and isinstance(value, str) and value in entries
             shown = show_name(part, value, above) if isinstance(part, str) else part
@@ -317,8 +311,8 @@ def _find_place(model: type[Table], at: Iterable[str | int], value: Any) -> _Pla
             privacy, is_named, of_table, entries = privacy_below(privacy, str(part)), False, False, frozenset[str]()
             continue
         parts.append(part)
-        privacy = privacy_of(current, _field_name(current, str(part)))
-        current, is_named = _table_of(field.annotation), _is_mapping(field.annotation)
+        privacy, annotation = privacy_of(current, name), current.model_fields[name].annotation
+        current, is_named = _table_of(annotation), _is_mapping(annotation)
         of_table = current is not None
         above = Privacy.PUBLIC if of_table else privacy
         entries = frozenset(_keys(current)) if is_named and current is not None else frozenset[str]()
