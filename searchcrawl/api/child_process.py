@@ -18,7 +18,6 @@ from searchcrawl.exceptions import ConfigurationError, Exit, InvalidFile, Search
 from searchcrawl.sources.loading import PROJECT_VARIABLE
 from searchcrawl.sources.secrets import redact
 
-_SETTINGS_VARIABLE: Final = "SCRAPY_SETTINGS_MODULE"
 #: What a command that wrote no error down failed with, by its exit code; StoreError for all others.
 _FAILURES: Final[Mapping[int, type[SearchcrawlError]]] = {
     Exit.BUSY: exceptions.SourceBusy,
@@ -63,7 +62,7 @@ def run_command(root: Path, command: str, *arguments: str) -> EndedCommand:
 def build_environment(root: Path) -> dict[str, str]:
     """What a command of the project in ``root`` gets: this package, and no settings of another project."""
     paths = filter(None, [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")])
-    kept = {name: value for name, value in os.environ.items() if name != _SETTINGS_VARIABLE}
+    kept = {name: value for name, value in os.environ.items() if name != Variable.SETTINGS_MODULE}
     return kept | {PROJECT_VARIABLE: str(root), "PYTHONPATH": os.pathsep.join(paths)}
 
 

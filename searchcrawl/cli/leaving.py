@@ -5,21 +5,19 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import NoReturn
 
 from searchcrawl.exceptions import Exit
 
 
-@contextmanager
-def leaving_at_signals() -> Iterator[None]:
+def leaving_at_signals() -> AbstractContextManager[None]:
     """Ends the process at the first SIGINT or SIGTERM (exit 3): for a visit that stores nothing, whatever it waits for.
 
     Not by an exception: one that is raised amid a callback would become the end of the visit.
     """
-    with handling({signal.SIGINT: _leave, signal.SIGTERM: _leave}):
-        yield
+    return handling({signal.SIGINT: _leave, signal.SIGTERM: _leave})
 
 
 @contextmanager

@@ -17,7 +17,8 @@ from scrapy.utils.conf import arglist_to_dict, feed_process_params_from_cli
 from scrapy.utils.log import configure_logging, log_scrapy_info
 
 from searchcrawl.cli import commands
-from searchcrawl.cli.settings_module import SETTINGS_VARIABLE, SHIPPED_SETTINGS, find_settings_module
+from searchcrawl.cli.settings_module import SHIPPED_SETTINGS, find_settings_module
+from searchcrawl.environment import Variable
 from searchcrawl.exceptions import NO_BROWSER, ConfigurationError, Exit
 from searchcrawl.sources.files import SOURCES_DIR, has_source_file
 from searchcrawl.sources.loading import find_project, is_source_name
@@ -41,7 +42,7 @@ def execute_command(argv: list[str], name: str) -> None:
 
 def load_settings(command: str) -> Settings:
     """The settings of the project, or ours where a command works without a project; raises ConfigurationError."""
-    module = os.environ.get(SETTINGS_VARIABLE)
+    module = os.environ.get(Variable.SETTINGS_MODULE)
     if module is None:
         try:
             root = find_project()
@@ -51,7 +52,7 @@ def load_settings(command: str) -> Settings:
         else:
             module = SHIPPED_SETTINGS if command in WITHOUT_PROJECT else find_settings_module(root)
         # Scrapy asks this variable whether it is inside a project.
-        os.environ[SETTINGS_VARIABLE] = module
+        os.environ[Variable.SETTINGS_MODULE] = module
     settings = Settings()
     _load_module(settings, module)
     if not settings["COMMANDS_MODULE"]:

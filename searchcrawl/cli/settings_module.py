@@ -9,13 +9,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from searchcrawl.environment import Variable
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.files import has_spiders_folder, make_importable
 
 SHIPPED_SETTINGS: Final = "searchcrawl.settings"
-#: Scrapy's variable, which goes before scrapy.cfg.
-SETTINGS_VARIABLE: Final = "SCRAPY_SETTINGS_MODULE"
 
 
 def find_settings_module(root: Path) -> str:
@@ -42,7 +41,7 @@ def find_name_clashes(root: Path) -> list[ConfigurationError]:
     Loads Scrapy only where the project has a settings module or spiders of its own.
     """
     try:
-        module = os.environ.get(SETTINGS_VARIABLE) or find_settings_module(root)
+        module = os.environ.get(Variable.SETTINGS_MODULE) or find_settings_module(root)
         if module == SHIPPED_SETTINGS and not has_spiders_folder(root):
             return []
     except ConfigurationError as error:

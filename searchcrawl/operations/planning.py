@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -148,7 +149,7 @@ def begin_apply(project: Project, source: Source, database: Database, plan: Edit
     """
     if digest_configuration(project, source) != plan.configuration:
         raise PlanRefused(f"plan {plan.plan}: the configuration was edited since: searchcrawl plan {source.name}")
-    fence, last = database.read(_read_state, name=source.name)
+    fence, last = database.read(run_table.read_of, source.name, _read_state, (0, None))
     # An ``apply`` that was killed while it approved has taken the lease once more.
     if fence not in ({plan.fence, plan.fence + 1} if plan.ended else {plan.fence}):
         raise PlanRefused(
@@ -166,10 +167,7 @@ def begin_apply(project: Project, source: Source, database: Database, plan: Edit
     return run
 
 
-def _read_state(transaction: Transaction, *, name: str) -> tuple[int, run_table.RunRow | None]:
-    source_id = run_table.find_source(transaction, name)
-    if source_id is None:
-        return 0, None
+def _read_state(transaction: Transaction, source_id: int) -> tuple[int, run_table.RunRow | None]:
     return lease.find_fence(transaction, source_id), run_table.find_last(transaction, source_id)
 
 
@@ -183,19 +181,13 @@ def approve_planned(project: Project, source: Source, database: Database, receiv
     reach("apply.processed")
     if not plan.past_limits or plan.run is None:
         return 0
-    held = database.read(_count_held, name=source.name, run_id=plan.run)
+    count_held = partial(removal_table.count_waiting, run_id=plan.run)
+    held = database.read(run_table.read_of, source.name, count_held, 0)
     if held > plan.leave:
         logger.warning("%s: %d removals wait instead of %d of the plan", source.name, held, plan.leave)
         return 0
     done = quarantine.approve(project, source, database, receiver, only=plan.run, counts_into_run=True)
     return int(done["removed"])
-
-
-def _count_held(transaction: Transaction, *, name: str, run_id: int) -> int:
-    source_id = run_table.find_source(transaction, name)
-    if source_id is None:
-        return 0
-    return removal_table.count_waiting(transaction, source_id, run_id)
 
 
 def describe_applied(

@@ -38,12 +38,8 @@ _PART: Final = 1000
 
 def count_documents(database: Database, name: str) -> int | None:
     """How many documents of a source the index has, by the table; None for a source that the table does not know."""
-
-    def count(transaction: Transaction) -> int | None:
-        source_id = run_table.find_source(transaction, name)
-        return None if source_id is None else document_table.count_totals(transaction, source_id)["documents"]
-
-    return database.read(count)
+    totals = database.read(run_table.read_of, name, document_table.count_totals, {})
+    return totals.get("documents")
 
 
 def is_left(project: Project, database: Database, name: str) -> bool:

@@ -35,13 +35,8 @@ def resume(database: Database, name: str) -> bool:
 
 def is_left(database: Database, name: str) -> bool:
     """Whether the last run of a source left something to do, so that its next crawl goes on with it."""
-
-    def find(transaction: Transaction) -> bool:
-        source_id = run_table.find_source(transaction, name)
-        last = None if source_id is None else run_table.find_last(transaction, source_id)
-        return last is not None and last.end_reason != EndReason.FINISHED
-
-    return database.read(find)
+    last = database.read(run_table.read_of, name, run_table.find_last, None)
+    return last is not None and last.end_reason != EndReason.FINISHED
 
 
 def stop(database: Database, name: str, *, wait_seconds: float, suspends: bool = False) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from searchcrawl import clock
 from searchcrawl.counters import COUNTS
-from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.runs.run_table import RunRow
 
@@ -20,7 +20,7 @@ def list_runs(database: Database, name: str | None) -> Iterator[dict[str, Any]]:
     names = database.read(run_table.find_source_names)
     ids = {source_id for source_id, known in names.items() if name in {None, known}}
     before: int | None = None
-    while page := database.read(_load, ids=ids, before=before):
+    while page := database.read(run_table.load_before, ids, before):
         before = page[-1][1].id
         for source_id, run in page:
             yield _describe(names[source_id], run)
@@ -29,10 +29,6 @@ def list_runs(database: Database, name: str | None) -> Iterator[dict[str, Any]]:
 def is_known(database: Database, name: str) -> bool:
     """Whether a source was ever run."""
     return database.read(run_table.find_source, name=name) is not None
-
-
-def _load(transaction: Transaction, *, ids: set[int], before: int | None) -> list[tuple[int, RunRow]]:
-    return run_table.load_before(transaction, ids, before)
 
 
 def _describe(source: str, run: RunRow) -> dict[str, Any]:

@@ -297,12 +297,7 @@ def count_cache(project: Project, database: Database, name: str) -> dict[str, An
 
     Records that were replaced count in the bytes alone. Raises StoreError.
     """
-
-    def count(transaction: Transaction) -> int:
-        source_id = run_table.find_source(transaction, name)
-        return 0 if source_id is None else url_queries.count_cached_records(transaction, source_id)
-
-    records = database.read(count)
+    records = database.read(run_table.read_of, name, url_queries.count_cached_records, 0)
     sizes = [size for _, size in open_cache(project, name).list_segments()]
     return {"source": name, "records": records, "segments": len(sizes), "bytes": sum(sizes)}
 

@@ -21,7 +21,7 @@ from searchcrawl.rules.url_rules import explain_no_match
 from searchcrawl.sources.forgotten_list import add_lines, check_line, read_lines_of
 from searchcrawl.sources.loading import list_source_names, require_source_file
 from searchcrawl.sources.project import Project
-from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.engine.database import Database
 from searchcrawl.store.opening import use_store
 from searchcrawl.store.runs import run_table
 from searchcrawl.wording import counted
@@ -97,12 +97,8 @@ def _list_trapped(project: Project, database: Database, name: str | None) -> lis
     if name is None:
         return []
     require_source_file(project, name)
-
-    def read(transaction: Transaction) -> list[str]:
-        source_id = run_table.find_source(transaction, name)
-        return [] if source_id is None else [document.url for document in list_trapped(transaction, source_id)]
-
-    return database.read(read)
+    trapped = database.read(run_table.read_of, name, lambda opened, source_id: [*list_trapped(opened, source_id)], [])
+    return [document.url for document in trapped]
 
 
 def _refuse(past: list[PastLimit]) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Row, bindparam, case, func, insert, or_, select, update
 
@@ -21,6 +21,8 @@ from searchcrawl.store.states import EndReason, FetchState, RunKind, Sharing
 from searchcrawl.store.urls import url_classes, url_queue
 from searchcrawl.store.urls.url_classes import UrlClass
 from searchcrawl.store.urls.url_queue import Recovered
+
+T = TypeVar("T")
 
 _PAGE_ROWS: Final = 500
 _COUNTS: Final = select(runs.c.counts).where(runs.c.id == bindparam("run"))
@@ -71,6 +73,12 @@ def find_or_add_source(transaction: Transaction, name: str) -> int:
 def find_source(transaction: Transaction, name: str) -> int | None:
     """The id of a source; None where it was never run."""
     return transaction.execute(select(sources.c.id).where(sources.c.name == name)).scalar()
+
+
+def read_of(transaction: Transaction, name: str, work: Callable[[Transaction, int], T], default: T) -> T:
+    """What ``work`` reads of a source by its id; ``default`` where it was never run."""
+    source_id = find_source(transaction, name)
+    return default if source_id is None else work(transaction, source_id)
 
 
 def find_source_names(transaction: Transaction) -> dict[int, str]:
