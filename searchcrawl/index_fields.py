@@ -251,12 +251,9 @@ def find_analysed(tags: Iterable[str]) -> list[str]:
 
 def match_tags(languages: Iterable[str]) -> str:
     """The regular expression of the tags of languages of LANGUAGES, for both indexes."""
-    several = [code for language in languages for code in (language, *_find_written_like(language))]
+    alike = [(other, code) for code, other in _WRITTEN_ALIKE.items()]
+    several = [code for each in languages for code in (each, *(code for other, code in alike if other == each))]
     return f"({'|'.join(several)})(-.*)?"
-
-
-def _find_written_like(language: str) -> list[str]:
-    return [code for code, other in _WRITTEN_ALIKE.items() if other == language]
 
 
 def find_language_field(name: str, language: str) -> str:

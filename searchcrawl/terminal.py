@@ -175,7 +175,9 @@ def wrap_line(text: str, width: int, *, hang: int | None = None) -> list[str]:
     """
     if text.isascii() and len(text) <= width:
         return [text]
-    measure = len if text.isascii() else _find_measure()
+    measure: Callable[[str], int] = len
+    if not text.isascii():
+        from rich.cells import cell_len as measure  # noqa: PLC0415  # heavy
     margin = " " * (len(text) - len(text.lstrip(" ")) + 2 if hang is None else hang)
     lines, line, at = [], "", 0
     for found in _WORD.finditer(text):
@@ -189,12 +191,6 @@ def wrap_line(text: str, width: int, *, hang: int | None = None) -> list[str]:
             line += found[0]
             at += measure(found[0])
     return [*lines, line]
-
-
-def _find_measure() -> Callable[[str], int]:
-    from rich.cells import cell_len  # noqa: PLC0415  # heavy
-
-    return cell_len
 
 
 def find_width(stream: TextIO) -> int | None:

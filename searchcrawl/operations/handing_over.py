@@ -15,7 +15,6 @@ from searchcrawl.delivery.batch_sender import open_sender
 from searchcrawl.exceptions import SearchcrawlError, StoreError
 from searchcrawl.index.opening import use_index
 from searchcrawl.operations.source_lease import lease_source
-from searchcrawl.run import Run
 from searchcrawl.sources.loading import load_source
 from searchcrawl.sources.project import Project
 from searchcrawl.store import source_table
@@ -84,12 +83,8 @@ def _hand_over_to(project: Project, name: str, database: Database, retry_seconds
         run.row = replace(run.row, batch_before=run.read(run_table.find_last_batch))
         settle_shared_copies(run, gives_way=False)
         if run.delivers and run.read(delivery_queue.is_waiting, source_id=run.source_id):
-            _deliver(run, retry_seconds)
-
-
-def _deliver(run: Run, retry_seconds: float) -> None:
-    with (
-        use_index(run.project) as receiver,
-        open_sender(run, receiver, retry_seconds=retry_seconds) as sender,
-    ):
-        delivery_queue.flush(sender)
+            with (
+                use_index(project) as receiver,
+                open_sender(run, receiver, retry_seconds=retry_seconds) as sender,
+            ):
+                delivery_queue.flush(sender)

@@ -90,19 +90,13 @@ def approve(
         choice = run.read(_choose, source_id=run.source_id, only=only)
         find = partial(removal_table.find_waiting, source_id=run.source_id, choice=choice)
         done = _carry_out(run, receiver, find, retry_seconds)
-        if only is not None and not done[0]:
-            _check_run(run, only)
+        if only is not None and not done[0] and find_source_of(database, only) != source.name:
+            raise UnknownRun(f"unknown run: {only}")
         waiting = _count_waiting(run)
         if counts_into_run:
             code = Exit.QUARANTINE if waiting else Exit.DONE
             run.write(run_table.amend, run_id=run.id, added={"deleted": done[1]}, exit_code=code)
         return _build_result(source, *done, waiting=waiting)
-
-
-def _check_run(run: Run, run_id: int) -> None:
-    """Raises UnknownRun for a run that is none of the source."""
-    if run.read(run_table.find_source_of, run_id=run_id) != run.source.name:
-        raise UnknownRun(f"unknown run: {run_id}")
 
 
 def restore(

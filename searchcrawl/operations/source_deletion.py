@@ -7,7 +7,7 @@ completes the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -20,7 +20,7 @@ from searchcrawl.delivery.receivers.sending import note_receivers, open_stream
 from searchcrawl.exceptions import DeliveryError, UnsupportedByIndex
 from searchcrawl.failpoints import reach
 from searchcrawl.index.opening import use_index
-from searchcrawl.index.receiver import Batch, IndexEntry, Receiver, SearchIndex
+from searchcrawl.index.receiver import Batch, Receiver, SearchIndex
 from searchcrawl.items import Removal
 from searchcrawl.operations.plan_file import drop_plans
 from searchcrawl.operations.source_lease import RETRY_SECONDS, lease_source
@@ -101,7 +101,8 @@ def _empty_index(
         if run is not None:
             removed = _remove_sealed(run, index, retry, version)
         while entries := retry.attempt(lambda: list(islice(index.scan(name), _PART))):
-            gone = len(_remove(index, retry, name, version, list(_build_removals(entries))))
+            removals = [Removal(id=each.id, url=each.access_url or each.url, code=0) for each in entries]
+            gone = len(_remove(index, retry, name, version, removals))
             removed += gone
             if not gone:
                 return removed, len(entries)
@@ -135,10 +136,6 @@ def _choose_version(index: SearchIndex, database: Database, name: str, retry: In
     """A version above all that the index has of the source: it may be newer than the store, or a clock was ahead."""
     known = database.read(batch_table.choose_version, now_ms=clock.now_ms())
     return max(known, retry.attempt(lambda: index.find_highest_version(name)) + 1)
-
-
-def _build_removals(entries: list[IndexEntry]) -> Iterator[Removal]:
-    return (Removal(id=entry.id, url=entry.access_url or entry.url, code=0) for entry in entries)
 
 
 def _require_index(receiver: Receiver) -> SearchIndex:

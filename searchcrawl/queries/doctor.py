@@ -430,13 +430,14 @@ def _examine_server(project: Project, source: Source, guard: AddressGuard, serve
     """Shakes hands with a server, as each connection does, and asks for no page."""
     host, _, port = server.rpartition(":")
     try:
-        address = _find_allowed(host, guard)
-        if address is None:
+        addresses = asyncio.run(_look_up([host], guard))[host]
+        allowed = [] if isinstance(addresses, OSError) else [a for a in addresses if guard.decide(a).allowed]
+        if not allowed:
             # The check of names says it.
             return
         context = source.fetch.tls_files(project.root).without_certificate().build_context(verify=True)
         with (
-            socket.create_connection((address, int(port)), timeout=_TLS_SECONDS) as connection,
+            socket.create_connection((allowed[0], int(port)), timeout=_TLS_SECONDS) as connection,
             context.wrap_socket(connection, server_hostname=host) as encrypted,
         ):
             certificate = encrypted.getpeercert() or {}
@@ -451,12 +452,6 @@ def _examine_server(project: Project, source: Source, guard: AddressGuard, serve
     else:
         end = datetime.fromtimestamp(ssl.cert_time_to_seconds(str(certificate["notAfter"])), UTC)
         yield _judge_end(server, end, "have its owner renew it", source.name)
-
-
-def _find_allowed(host: str, guard: AddressGuard) -> str | None:
-    """The first address of a host that may be reached."""
-    addresses = asyncio.run(_look_up([host], guard))[host]
-    return None if isinstance(addresses, OSError) else next((a for a in addresses if guard.decide(a).allowed), None)
 
 
 def _read_ends(path: Path) -> list[datetime]:

@@ -435,7 +435,8 @@ def _read_faults(asked: Query, query: SearchQuery) -> Iterator[str]:
     """What is wrong with a query itself."""
     leaves = list(dict.fromkeys(_read_leaves(asked)))
     words = [each for each in leaves if isinstance(each, Term)]
-    long = [each for each in words if _has_long_word(each.text)]
+    parts = [part for each in words for part in re.findall(r"[^\W_]+", CJK_RUN.sub(" ", each.text))]
+    long = [part for part in parts if len(part.encode()) > MAX_WORD_BYTES]
     if long:
         yield f"no index has words of more than {MAX_WORD_BYTES} bytes"
     if words and all(map(_is_stop_word, leaves)) and not long:
@@ -451,10 +452,6 @@ def _read_faults(asked: Query, query: SearchQuery) -> Iterator[str]:
         # What is before :// is no field, but the beginning of a URL.
         if not is_alias(prefix) and any(not each.startswith("//") for each in typed):
             yield f"unknown field: {prefix}{guess(prefix, sorted(known))}; it was looked for as text"
-
-
-def _has_long_word(text: str) -> bool:
-    return any(len(word.encode()) > MAX_WORD_BYTES for word in re.findall(r"[^\W_]+", CJK_RUN.sub(" ", text)))
 
 
 def _read_leaves(asked: Query) -> Iterator[Query]:

@@ -175,7 +175,10 @@ class Command(BaseCommand):
         run.files.asked = exports
         for log in logs:
             log.on_failure(run.shutdown.fail)
-        _end_cleanly_at(*([END_CLEANLY] if job else ()), signal.SIGHUP, run=run)
+        for number in (*([END_CLEANLY] if job else ()), signal.SIGHUP):
+            # As Ctrl-C ends it; ``nohup`` has it ignore that of a terminal that is closed.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, lambda *_: run.shutdown.stop(EndReason.STOPPED))
         self._crawl(spider, {**arguments, "run": run})
         return self._print_result(run, as_json=opts.json)
 
@@ -364,13 +367,6 @@ def _arguments(pairs: list[str]) -> dict[str, str]:
         if not value.isdigit() or int(value) < 1:
             raise UsageError(f"-a {name}={value}: must be a whole number of at least 1")
     return arguments
-
-
-def _end_cleanly_at(*numbers: signal.Signals, run: Run) -> None:
-    """Has signals end the run as Ctrl-C does; ``nohup`` has it ignore that of a terminal that is closed."""
-    for number in numbers:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, lambda *_: run.shutdown.stop(EndReason.STOPPED))
 
 
 def _print_failed_starts(run: Run) -> None:
