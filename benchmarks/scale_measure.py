@@ -31,7 +31,6 @@ from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Link, Outcome
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.queries import status, urls
-from searchcrawl.queries.urls import UrlFilter
 from searchcrawl.run import Run
 from searchcrawl.sources import loading
 from searchcrawl.store.engine.database import Database
@@ -168,11 +167,11 @@ class Measuring:
         self._timed("status_seconds", lambda: status.describe_status(self._project, source, self._database))
         rows = self._timed(
             "urls_first_page_seconds",
-            lambda: list(islice(urls.list_urls(self._database, source, UrlFilter()), LISTED_ROWS)),
+            lambda: list(islice(urls.list_urls(self._database, source), LISTED_ROWS)),
         )
         self._timed(
             "urls_of_code_seconds",
-            lambda: list(islice(urls.list_urls(self._database, source, UrlFilter(code=404)), LISTED_ROWS)),
+            lambda: list(islice(urls.list_urls(self._database, source, code=404), LISTED_ROWS)),
         )
         if len(rows) != LISTED_ROWS:
             raise SystemExit(f"scale: {len(rows)} rows listed, not {LISTED_ROWS}")

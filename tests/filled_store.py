@@ -19,7 +19,7 @@ from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument, Place
 from searchcrawl.queries.status import describe_status
-from searchcrawl.queries.urls import UrlFilter, list_urls
+from searchcrawl.queries.urls import list_urls
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.store import batch_table, host_table, removal_table
@@ -161,7 +161,7 @@ class FilledStore:
 
     def rows(self, **wanted: Any) -> list[dict[str, Any]]:
         """What ``urls`` shows."""
-        return list(list_urls(self.database, self.source, UrlFilter(**wanted)))
+        return list(list_urls(self.database, self.source, **wanted))
 
     def status(self) -> dict[str, Any]:
         """What ``status`` says."""

@@ -50,7 +50,7 @@ from searchcrawl.queries import search
 from searchcrawl.queries.explain import explain_by_all
 from searchcrawl.queries.runs import is_known, list_runs
 from searchcrawl.queries.status import describe_gone_source, describe_status, find_known_name, list_gone_sources
-from searchcrawl.queries.urls import UrlFilter, list_urls
+from searchcrawl.queries.urls import list_urls
 from searchcrawl.settings import SEARCHCRAWL_INDEX_PATIENCE_SECONDS
 from searchcrawl.sources import config
 from searchcrawl.sources import project as configuration
@@ -280,8 +280,8 @@ class Project:
         """
         check_code(code)
         _, source = self._load_source(name)
-        wanted = UrlFilter(state=None if state is None else UrlState(state), code=code, rule=rule, host=host)
-        return self._read(lambda database: (build(Url, row) for row in list_urls(database, source, wanted)))
+        found = partial(list_urls, state=None if state is None else UrlState(state), code=code, rule=rule, host=host)
+        return self._read(lambda database: (build(Url, row) for row in found(database, source)))
 
     def runs(self, name: str | None = None) -> Iterator[PastRun]:
         """The runs of a source, also of one whose file is gone, or of all; newest first.

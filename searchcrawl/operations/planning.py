@@ -12,7 +12,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -46,17 +46,12 @@ _ENDLESS_GB: Final = 1_000_000.0
 _ENDED: Final = frozenset({EndReason.FINISHED.value, EndReason.APPLIED.value})
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A run over the copy, and the fence of the table that was copied."""
-
-    run: Run
-    fence: int
-
-
 @contextmanager
-def open_trial(project: Project, source: Source, database: Database) -> Iterator[Trial]:
-    """Copies the table of a source, and begins a run over the copy; raises SourceBusy while the source is crawled."""
+def open_trial(project: Project, source: Source, database: Database) -> Iterator[tuple[Run, int]]:
+    """Copies the table of a source, and begins a run over the copy: yields it, and the fence of the table that was copied.
+
+    Raises SourceBusy while the source is crawled.
+    """
     folder = project.plans_dir / f"{source.name}.trial"
     with lease_source(project, source, database) as held:
         # Under the lease: one that was left there is of a process that died.
@@ -68,7 +63,7 @@ def open_trial(project: Project, source: Source, database: Database) -> Iterator
         side_copy.copy_source(database, side, None if held is None else held.source_id)
     try:
         with closing(side):
-            yield Trial(begin(trial, source, side, requests=False), 0 if held is None else held.lease.fence)
+            yield begin(trial, source, side, requests=False), 0 if held is None else held.lease.fence
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -86,14 +81,13 @@ def _build_project(project: Project, folder: Path) -> Project:
     return project.model_copy(update=tables)
 
 
-def describe_trial(trial: Trial, *, pages: int, left: int, undecided: int, project: Project) -> EditPlan:
+def describe_trial(run: Run, fence: int, *, pages: int, left: int, undecided: int, project: Project) -> EditPlan:
     """The plan, once ``pages`` were processed again in the trial and ``left`` URLs remain to be fetched.
 
     ``undecided`` documents wait for their next good visit.
     """
-    run, database = trial.run, trial.run.database
     plan = EditPlan(
-        plan=f"{run.source.name}-{trial.fence}",
+        plan=f"{run.source.name}-{fence}",
         source=run.source.name,
         edited=list(run.forced),
         reprocess=pages,
@@ -101,7 +95,7 @@ def describe_trial(trial: Trial, *, pages: int, left: int, undecided: int, proje
         undecided=undecided,
         send=run.copy_counts().get("indexed", 0),
         configuration=digest_configuration(project, run.source),
-        fence=trial.fence,
+        fence=fence,
     )
 
     def read(transaction: Transaction) -> None:
@@ -124,7 +118,7 @@ def describe_trial(trial: Trial, *, pages: int, left: int, undecided: int, proje
         plan.refetch = left - side_copy.count_to_enter(transaction)
         plan.past_limits = side_copy.count_held(transaction) > 0
 
-    database.read(read)
+    run.read(read)
     return plan
 
 

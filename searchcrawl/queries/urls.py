@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -21,37 +20,35 @@ from searchcrawl.store.urls.url_queries import ListedUrl, RowFilter
 from searchcrawl.store.urls.url_state import UrlState, derive_url_state
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UrlFilter:
-    """Which rows are listed; None lists all. ``rule`` is the rule, its key, or both as ``KEY: RULE``.
+def list_urls(
+    database: Database,
+    source: Source,
+    *,
+    state: UrlState | None = None,
+    code: int | None = None,
+    rule: str | None = None,
+    host: str | None = None,
+    since_ms: int | None = None,
+) -> Iterator[dict[str, Any]]:
+    """The rows of a source as ``urls --json`` prints them, by rising row id, in constant memory; raises StoreError.
 
-    ``host`` is a host with or without port, ``since_ms`` the earliest last visit (first discovery, where it was
-    never visited).
+    ``rule`` is the rule, its key, or both as ``KEY: RULE``; ``host`` is a host with or without port, ``since_ms`` the
+    earliest last visit (first discovery, where it was never visited).
     """
 
-    state: UrlState | None = None
-    code: int | None = None
-    rule: str | None = None
-    host: str | None = None
-    since_ms: int | None = None
-
-
-def list_urls(database: Database, source: Source, wanted: UrlFilter) -> Iterator[dict[str, Any]]:
-    """The rows of a source as ``urls --json`` prints them, by rising row id, in constant memory; raises StoreError."""
-
     def find(transaction: Transaction) -> tuple[int | None, list[int] | None]:
-        host_ids = None if wanted.host is None else url_queries.find_host_ids(transaction, wanted.host.lower())
+        host_ids = None if host is None else url_queries.find_host_ids(transaction, host.lower())
         return run_table.find_source(transaction, source.name), host_ids
 
     source_id, host_ids = database.read(find)
     if source_id is None:
         return
-    row_filter = RowFilter(code=wanted.code, rule=wanted.rule, host_ids=host_ids, since_ms=wanted.since_ms)
+    row_filter = RowFilter(code=code, rule=rule, host_ids=host_ids, since_ms=since_ms)
     display = build_display_map(source)
     for row in url_queries.list_urls(database, source_id, row_filter):
-        state = derive_url_state(row, source.lifecycle.remove_on)
-        if wanted.state in {None, state}:
-            yield _build_object(row, source.name, state, display)
+        found = derive_url_state(row, source.lifecycle.remove_on)
+        if state in {None, found}:
+            yield _build_object(row, source.name, found, display)
 
 
 def _build_object(row: ListedUrl, source: str, state: UrlState, display: DisplayMap | None) -> dict[str, Any]:

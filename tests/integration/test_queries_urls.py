@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from searchcrawl import clock, urls
-from searchcrawl.queries.urls import UrlFilter, list_urls
+from searchcrawl.queries.urls import list_urls
 from searchcrawl.store import batch_table, removal_table
 from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.states import DocumentState, FetchState
@@ -144,4 +144,4 @@ def test_list_urls_when_there_are_several_pages_of_rows_then_each_comes_once(fil
 def test_list_urls_when_the_source_never_ran_then_there_are_none(filled: FilledStore) -> None:
     never = filled.source.model_copy(update={"name": "never"})
 
-    assert list(list_urls(filled.database, never, UrlFilter())) == []
+    assert list(list_urls(filled.database, never)) == []

@@ -53,7 +53,7 @@ from searchcrawl.exceptions import (
 from searchcrawl.extensions.run_log import append_refusal, install_run_log
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.queries.status import describe_status
-from searchcrawl.queries.urls import UrlFilter, list_urls
+from searchcrawl.queries.urls import list_urls
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.config import Source
@@ -375,7 +375,7 @@ def _print_failed_starts(run: Run) -> None:
         return
     shown = min(_STARTS_SHOWN, len(read_start_urls(run.project, run.source)))
     named = {start.url for start in run.starts}
-    starts = (row for row in list_urls(run.database, run.source, UrlFilter()) if row["depth"] == 0)
+    starts = (row for row in list_urls(run.database, run.source) if row["depth"] == 0)
     for row in islice((row for row in starts if row["url"] in named), shown):
         print_note(f"searchcrawl: start URL: {url_line(row)}")
 

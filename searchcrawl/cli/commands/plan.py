@@ -48,16 +48,16 @@ def _try(process: AsyncCrawlerProcess, project: Project, source: Source, databas
     from searchcrawl.frontier.replaying import count_left, count_undecided  # noqa: PLC0415
     from searchcrawl.spiders.page_spider import replay_pages  # noqa: PLC0415
 
-    with open_trial(project, source, database) as trial:
-        install_run_log(trial.run.project, source)
-        pages = replay_pages(process, trial.run)
-        failure = trial.run.shutdown.failure or trial.run.delivery_failure
+    with open_trial(project, source, database) as (run, fence):
+        install_run_log(run.project, source)
+        pages = replay_pages(process, run)
+        failure = run.shutdown.failure or run.delivery_failure
         if failure is not None:
             raise failure
-        if trial.run.exit_code is None:
+        if run.exit_code is None:
             raise StoreError("the plan was not made to its end")
-        left, undecided = count_left(trial.run), count_undecided(trial.run)
-        return describe_trial(trial, pages=pages, left=left, undecided=undecided, project=project)
+        left, undecided = count_left(run), count_undecided(run)
+        return describe_trial(run, fence, pages=pages, left=left, undecided=undecided, project=project)
 
 
 def _show(plan: Mapping[str, Any], path: str) -> None:

@@ -12,7 +12,7 @@ from searchcrawl import clock
 from searchcrawl.cli.command import BaseCommand, Option, UsageError, utf8_text
 from searchcrawl.cli.output import print_line, print_objects, while_read
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, is_code
-from searchcrawl.queries.urls import UrlFilter, list_urls
+from searchcrawl.queries.urls import list_urls
 from searchcrawl.rules.decision import describe_unavailable
 from searchcrawl.store.opening import use_store
 from searchcrawl.store.urls.url_state import UrlState
@@ -53,15 +53,10 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project, source = self.load_source(args[0])
-        wanted = UrlFilter(
-            state=None if opts.state is None else UrlState(opts.state),
-            code=opts.code,
-            rule=opts.rule,
-            host=opts.host,
-            since_ms=opts.since_ms,
-        )
+        state = None if opts.state is None else UrlState(opts.state)
+        wanted = {"code": opts.code, "rule": opts.rule, "host": opts.host, "since_ms": opts.since_ms}
         with use_store(project) as database:
-            rows = list_urls(database, source, wanted)
+            rows = list_urls(database, source, state=state, **wanted)
             if opts.json:
                 print_objects(rows)
             else:
