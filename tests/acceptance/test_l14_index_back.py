@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,23 +18,11 @@ from tests.acceptance.test_l14_index_away import ALL, at, bring_back, in_both, l
 from tests.scripted_solr import ScriptedSolr, good, tolerant
 from tests.site.client import SiteProcess
 
-pytestmark = pytest.mark.extended
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("clean_site")]
 
 SAME: Final = page("the same", text="the same text on all of these pages")
 LINES: Final = {"lines": BOTH["lines"]}
 FULL: Final = {"threshold_mb": 0.001, "max_gb": 0.000001}
-
-
-@pytest.fixture
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
-
-
-@pytest.fixture
-def solr() -> Iterator[ScriptedSolr]:
-    with ScriptedSolr() as solr:
-        yield solr
 
 
 def set_limit(project: CrawlProject, site: SiteProcess, number: int) -> None:
@@ -154,31 +141,31 @@ def find_deleted(solr: ScriptedSolr) -> list[Any]:
 
 
 def test_copy_when_the_index_refuses_its_survivor_then_it_stays_and_counts_for_nothing(
-    site: SiteProcess, tmp_path: Path, solr: ScriptedSolr
+    site: SiteProcess, tmp_path: Path, scripted_solr: ScriptedSolr
 ) -> None:
-    project = refuse_survivor(site, tmp_path, solr)
+    project = refuse_survivor(site, tmp_path, scripted_solr)
     project.crawl()
     set_limit(project, site, 1)
-    before = find_deleted(solr)
+    before = find_deleted(scripted_solr)
     site.delete_page(HOST, "/a.html")
     ended = project.crawl()
 
     assert before == []
     assert ended.exit_code == 0
-    assert [len(ids) for ids in find_deleted(solr)] == [1]
+    assert [len(ids) for ids in find_deleted(scripted_solr)] == [1]
 
 
 def test_copy_when_the_index_refuses_its_survivor_and_the_cache_is_full_then_the_run_ends(
-    site: SiteProcess, tmp_path: Path, solr: ScriptedSolr
+    site: SiteProcess, tmp_path: Path, scripted_solr: ScriptedSolr
 ) -> None:
-    project = refuse_survivor(site, tmp_path, solr, cache=FULL)
+    project = refuse_survivor(site, tmp_path, scripted_solr, cache=FULL)
     names = [f"new{number}" for number in range(5)]
     for name in names:
         site.set_page(HOST, f"/{name}.html", page(name))
     link(site, *NAMES, "long/way/to/copy", "copy", *names)
 
     assert project.crawl().exit_code == 0
-    assert find_deleted(solr) == []
+    assert find_deleted(scripted_solr) == []
 
 
 def test_copy_of_another_source_when_the_index_is_away_then_no_one_lacks_the_text(

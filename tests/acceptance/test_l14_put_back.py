@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from tests import backends
 from tests.acceptance import test_c8_whole_hosts as blocks
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_receivers import (
-    AWAY,
     BOTH,
     CLASS,
     HOST,
@@ -23,7 +21,6 @@ from tests.acceptance.support_receivers import (
     assert_same,
     build,
     in_index,
-    in_lines,
     list_receivers,
     read_told,
     set_receivers,
@@ -33,36 +30,13 @@ from tests.acceptance.test_f4_shared_copies import add_source, at, set_pages
 from tests.site.client import SiteProcess, configure
 from tests.solr_server import RunningSolr, free_port
 
-pytestmark = pytest.mark.extended
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("clean_site")]
 
 ONE: dict[str, dict[str, str]] = {"second": SECOND}
 
 
-@pytest.fixture
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
-
-
 def change(site: SiteProcess, name: str, text: str) -> None:
     site.set_page(HOST, f"/{name}.html", page(text))
-
-
-def keep(project: CrawlProject) -> Callable[[], None]:
-    """A copy of the receiver that is an index; returns what puts it back."""
-    folder, kept = project.folder / "var" / "receivers" / "second", project.folder / "kept"
-    shutil.copytree(folder, kept)
-
-    def put_back() -> None:
-        shutil.rmtree(folder)
-        shutil.copytree(kept, folder)
-
-    return put_back
-
-
-def forget(project: CrawlProject, name: str) -> None:
-    done = project.command("forget", project.site.url(HOST, f"/{name}.html"))
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture
@@ -70,47 +44,19 @@ def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
     return build(tmp_path, site)
 
 
-def test_receiver_when_put_back_from_before_a_page_was_forgotten_then_that_leaves_it(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    project = build(tmp_path, site, ONE)
-    project.crawl()
-    put_back = keep(project)
-    forget(project, "b")
-    change(site, "a", "page a anew")
-    project.crawl()
-    put_back()
-    project.crawl()
-
-    assert_same(project, names=("second",))
-
-
-def test_receiver_when_a_page_is_forgotten_while_it_is_taken_out_then_that_leaves_it(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    project = build(tmp_path, site, ONE)
-    project.crawl()
-    set_receivers(project, {})
-    project.crawl()
-    forget(project, "b")
-    set_receivers(project, ONE)
-    project.crawl()
-
-    assert_same(project, names=("second",))
-
-
-@pytest.mark.parametrize("name", BOTH)
-def test_page_when_forgotten_and_found_again_while_a_receiver_is_paused_then_it_has_it(
-    project: CrawlProject, name: str
+def test_page_when_forgotten_and_found_again_while_receivers_are_paused_then_they_have_it(
+    project: CrawlProject,
 ) -> None:
     project.crawl()
-    project.command("receivers", "pause", name)
-    forget(project, "b")
+    for name in BOTH:
+        project.command("receivers", "pause", name)
+    assert project.command("forget", project.site.url(HOST, "/b.html")).returncode == 0
     (project.folder / "forgotten.txt").unlink()
     project.crawl()
     project.site.delete_page(HOST, "/c.html")
     project.crawl()
-    project.command("receivers", "resume", name)
+    for name in BOTH:
+        project.command("receivers", "resume", name)
     project.crawl()
 
     assert f"{HOST}/b.html" in in_index(project)
@@ -146,12 +92,12 @@ def test_store_and_index_when_lost_then_receivers_lose_what_is_gone_or_say_so(
     site.delete_page(HOST, "/b.html")
     project.crawl()
     kept = in_index(project, "second")
-    done = project.command("resend", "demo", "--receiver", "second", "--json")
+    done = project.ask("resend", "demo", "--receiver", "second")
 
     # One removal is past the limit of this source.
     assert f"{HOST}/b.html" in kept
     assert "past the limits on deleting" in project.log()
-    assert (done.returncode, json.loads(done.stdout)["failed"]) == (0, 0)
+    assert done["failed"] == 0
     assert_same(project, names=("second",))
 
 
@@ -175,30 +121,6 @@ def test_documents_when_the_index_lost_them_and_they_are_gone_then_they_leave_wi
     assert set(in_index(project, "second")) == {f"{HOST}/"}
 
 
-def test_versions_of_a_class_when_it_is_taken_out_and_put_back_then_they_rise(project: CrawlProject) -> None:
-    project.crawl()
-    project.command("resend", "demo", "--receiver", "lines")
-    set_receivers(project, ONE)
-    change(project.site, "a", "page a anew")
-    project.crawl()
-    set_receivers(project, BOTH)
-    project.crawl()
-
-    assert in_lines(project)[f"{HOST}/a.html"] == "page a anew"
-    assert_same(project)
-
-
-def test_source_when_deleted_after_a_page_was_forgotten_unheard_then_a_class_has_nothing(project: CrawlProject) -> None:
-    project.crawl()
-    (project.folder / AWAY).touch()
-    forget(project, "b")
-    (project.folder / AWAY).unlink()
-    done = project.command("delete", "demo", "--yes")
-
-    assert done.returncode == 0, done.stderr
-    assert (in_lines(project), in_index(project, "second")) == ({}, {})
-
-
 def test_source_when_deleted_and_a_class_refuses_removals_then_its_rows_stay(project: CrawlProject) -> None:
     project.crawl()
     refusing = CLASS.replace(
@@ -208,7 +130,7 @@ def test_source_when_deleted_and_a_class_refuses_removals_then_its_rows_stay(pro
     (project.folder / "stays").touch()
     refused = project.command("delete", "demo", "--yes", "--json")
     (project.folder / "stays").unlink()
-    status = json.loads(project.command("status", "demo", "--json").stdout)
+    status = project.ask("status", "demo")
 
     assert json.loads(refused.stdout)["failed"] == len(NAMES) + 1
     assert status["receivers"][1]["refused"] == len(NAMES) + 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from tests.acceptance.support_receivers import (
     AWAY,
     BOTH,
     HOST,
+    HURRY,
     LINES,
     NAMES,
     SECOND,
@@ -37,10 +37,7 @@ from tests.solr_server import free_port
 ALL: Final = {f"{HOST}/", *(f"{HOST}/{name}.html" for name in NAMES)}
 
 
-@pytest.fixture
-def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        yield site
+pytestmark = pytest.mark.usefixtures("clean_site")
 
 
 def change(site: SiteProcess, number: int) -> None:
@@ -76,7 +73,7 @@ def test_receivers_when_pages_come_change_and_go_then_each_has_what_the_index_ha
     project.crawl()
     assert_same(project)
     told = told_since(project, before)
-    status = json.loads(project.command("status", "demo", "--json").stdout)
+    status = project.ask("status", "demo")
     shown = project.command("status", "demo").stdout
 
     assert first.exit_code == 0
@@ -113,7 +110,7 @@ def test_receiver_when_away_for_three_runs_then_the_others_are_right_meanwhile_a
         change(project.site, number)
         codes.append(project.crawl().exit_code)
         assert_same(project, names=("second",))
-    status = json.loads(project.command("status", "demo", "--json").stdout)
+    status = project.ask("status", "demo")
     away = list_receivers(project)["lines"]
     shown = project.command("receivers", "list").stdout
     (project.folder / AWAY).unlink()
@@ -134,15 +131,15 @@ def test_receiver_when_paused_then_it_gets_nothing_until_it_is_resumed(project: 
     before = in_lines(project)
     again = project.command("receivers", "pause", "lines", "--source", "demo")
     state = list_receivers(project, "lines")["lines"]
-    status = json.loads(project.command("status", "demo", "--json").stdout)
-    resumed = project.command("receivers", "resume", "lines", "--json")
+    status = project.ask("status", "demo")
+    resumed = project.ask("receivers", "resume", "lines")
     project.crawl()
 
     assert (paused.returncode, before) == (0, {})
     assert "is so already" in again.stdout
     assert (state["state"], state["waiting"]) == ("paused", 5)
     assert [warning["code"] for warning in status["warnings"]] == ["receiver"]
-    assert json.loads(resumed.stdout) == {"receiver": "lines", "source": "demo", "paused": False}
+    assert resumed == {"receiver": "lines", "source": "demo", "paused": False}
     assert_same(project)
 
 
@@ -199,6 +196,8 @@ def test_receiver_when_emptied_or_put_back_or_new_then_it_gets_everything_again(
     shutil.rmtree(folder)
     emptied = project.crawl()
     assert_same(project, names=("second",))
+    # What is forgotten leaves one that is put back, too.
+    project.command("forget", site.url(HOST, "/d.html"))
     shutil.rmtree(folder)
     shutil.copytree(tmp_path / "kept", folder)
     change(site, 2)
@@ -212,16 +211,24 @@ def test_receiver_when_emptied_or_put_back_or_new_then_it_gets_everything_again(
     assert_same(project, names=("second", "lines", "third"))
 
 
-def test_receiver_when_taken_out_and_put_back_then_what_went_meanwhile_leaves_it_too(project: CrawlProject) -> None:
+def test_receivers_when_taken_out_and_put_back_then_they_have_what_came_changed_and_went_meanwhile(
+    project: CrawlProject,
+) -> None:
     project.crawl()
-    set_receivers(project, {})
-    change(project.site, 1)
-    project.crawl()
+    # The versions of a class that was sent everything again are those of more deliveries; they rise all the same.
+    project.command("resend", "demo", "--receiver", "lines")
+    for number, receivers in enumerate(({"second": SECOND}, {}), 1):
+        set_receivers(project, receivers)
+        change(project.site, number)
+        project.crawl()
     without = list_receivers(project)
+    project.command("forget", project.site.url(HOST, "/d.html"))
     set_receivers(project, BOTH)
     project.crawl()
 
     assert without == {}
+    assert in_lines(project)[f"{HOST}/a.html"] == "page a 2"
+    assert f"{HOST}/d.html" not in in_index(project)
     assert_same(project)
 
 
@@ -229,7 +236,7 @@ def test_receiver_when_it_refuses_a_document_then_that_is_said_and_others_are_th
     (project.folder / "refused").write_text("b.html")
     ended = project.crawl()
     told = list_receivers(project)["lines"]
-    status = json.loads(project.command("status", "demo", "--json").stdout)
+    status = project.ask("status", "demo")
     (project.folder / "refused").unlink()
     project.site.set_page(HOST, "/b.html", page("page b anew"))
     project.crawl()
@@ -297,10 +304,11 @@ def test_url_when_forgotten_then_it_leaves_receivers_also_one_that_was_away(proj
 def test_source_when_deleted_then_receivers_are_emptied_before_it_is_forgotten(project: CrawlProject) -> None:
     project.crawl()
     (project.folder / AWAY).touch()
-    hurry = ("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
-    away = project.command("delete", "demo", "--yes", *hurry)
+    # Also of what it has not heard yet.
+    project.command("forget", project.site.url(HOST, "/b.html"))
+    away = project.command("delete", "demo", "--yes", *HURRY)
     (project.folder / AWAY).unlink()
-    done = project.command("delete", "demo", "--yes", *hurry)
+    done = project.command("delete", "demo", "--yes", *HURRY)
 
     assert (away.returncode, done.returncode) == (6, 0), (away.stderr, done.stderr)
     assert "receivers.lines" in away.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,10 +17,9 @@ from tests.site.client import SiteProcess
 pytestmark = pytest.mark.extended
 
 
-@pytest.fixture
-def site() -> Iterator[SiteProcess]:
-    with support_plans.make_site() as site:
-        yield site
+@pytest.fixture(autouse=True)
+def filled(clean_site: SiteProcess) -> None:
+    support_plans.fill(clean_site)
 
 
 @pytest.fixture
@@ -49,18 +47,6 @@ def test_apply_when_an_attribute_is_mapped_then_no_request_is_sent_and_only_what
     assert status(project)["force_recrawl"] is None
 
 
-def test_plan_when_it_was_made_then_nothing_of_the_project_is_another_and_no_request_was_sent(
-    project: CrawlProject, site: SiteProcess
-) -> None:
-    edit(project, attributes={"meta:dc.creator": "writer"}, keep={"exclude_urls": ["*/p/1*"]})
-    before = (project.rows(), project.versions(), status(project), listing(project.folder))
-
-    plan(project, code=10)
-
-    assert (project.rows(), project.versions(), status(project), listing(project.folder)) == before
-    assert site.requested() == []
-
-
 def listing(folder: Path) -> dict[str, int]:
     """The segments of the cache, and their sizes."""
     return {path.name: path.stat().st_size for path in (folder / "var" / "cache").rglob("*.gz")}
@@ -70,9 +56,18 @@ def test_apply_when_a_keep_rule_takes_few_out_then_these_leave_and_no_request_is
     project: CrawlProject, site: SiteProcess
 ) -> None:
     edit(project, keep={"exclude_urls": ["*/secret/*"]})
+    shown = project.command("plan", project.name).stdout
     made = plan(project)
 
     done = apply(project, made)
+
+    for line in (
+        "demo: edited: keep.exclude_urls",
+        "documents that leave the index",
+        "keep.exclude_urls: */secret/*",
+        "searchcrawl apply demo-",
+    ):
+        assert line in shown
 
     assert (made["enter"], made["leave"], made["send"], made["refetch"]) == (0, 2, 0, 0)
     reason = "952, fetched, and not to be indexed: keep.exclude_urls: */secret/*"
@@ -128,10 +123,14 @@ def test_apply_when_the_removals_pass_the_limits_then_the_plan_says_so_and_the_o
     project: CrawlProject, site: SiteProcess
 ) -> None:
     edit(project, keep={"exclude_urls": ["*/p/*"]})
+    before = (project.rows(), project.versions(), status(project), listing(project.folder))
 
     made = plan(project, code=10)
+    planned = (project.rows(), project.versions(), status(project), listing(project.folder))
     done = apply(project, made)
 
+    # A plan changes nothing.
+    assert planned == before
     last = json.loads(project.command("runs", "demo", "--json").stdout.splitlines()[0])
     assert (made["leave"], made["past_limits"]) == (20, True)
     assert done["removed"] == 20
@@ -148,7 +147,9 @@ def test_apply_when_something_changed_since_then_it_is_refused_and_nothing_chang
 
     edited = project.command("apply", first["plan"])
     second = plan(project)
+    known = project.log()
     project.crawl("-a", "limit=1")
+    first_line = project.log()[len(known) :].splitlines()[0]
     crawled = project.command("apply", second["plan"])
     unknown = project.command("apply", "demo-none")
 
@@ -156,6 +157,12 @@ def test_apply_when_something_changed_since_then_it_is_refused_and_nothing_chang
     assert (crawled.returncode, "was changed since" in crawled.stderr) == (2, True)
     assert (unknown.returncode, "there is no plan" in unknown.stderr) == (2, True)
     assert before.keys() == project.rows().keys()
+    # What the crawl said plan and apply would have saved.
+    for said in (
+        "edited: attributes.meta:dc.creator: all 25 URLs are visited without validators; searchcrawl plan demo",
+        "apply would process 23 of them again from the cache without a request",
+    ):
+        assert said in first_line
 
 
 def test_apply_when_headers_are_edited_then_everything_is_left_to_a_run(
@@ -192,6 +199,12 @@ def test_apply_when_pages_came_by_redirects_then_they_are_processed_as_if_they_c
     assert (project.indexed(), project.codes()) == (whole, rows)
     assert made["refetch"] == 0
     assert site.requested() == []
+    # The same where the URL that redirects is refused and allowed again: links are relative to the one that gave the page.
+    for excluded in ("*/goes", "*/nothing/*"):
+        edit(project, scope={"include_hosts": [HOST], "exclude_urls": [excluded]})
+        apply(project, plan(project))
+    assert (project.indexed(), project.codes().keys()) == (whole, rows.keys())
+    assert json.loads(project.rows()[f"{HOST}/goes"]["redirects"])[0] == {"url": site.url(HOST, "/goes"), "code": 302}
 
 
 def test_apply_when_records_are_damaged_then_only_these_pages_are_fetched(
@@ -214,35 +227,6 @@ def test_apply_when_records_are_damaged_then_only_these_pages_are_fetched(
     assert len(site.requested()) <= 4
     assert {hit.fields.get("writer_s") for hit in project.hits("number")} == {f"author {n}" for n in range(3)}
     assert status(project)["force_recrawl"] is None
-
-
-def test_crawl_when_the_file_was_edited_then_its_first_line_says_what_plan_and_apply_would_save(
-    project: CrawlProject,
-) -> None:
-    edit(project, attributes={"meta:dc.creator": "writer"})
-    known = project.log()
-
-    project.crawl()
-
-    first = project.log()[len(known) :].splitlines()[0]
-    assert (
-        "edited: attributes.meta:dc.creator: all 25 URLs are visited without validators; searchcrawl plan demo" in first
-    )
-    assert "apply would process 23 of them again from the cache without a request" in first
-
-
-def test_plan_when_a_person_reads_it_then_it_is_a_table_with_reasons_and_the_next_command(
-    project: CrawlProject,
-) -> None:
-    edit(project, keep={"exclude_urls": ["*/secret/*"]})
-
-    shown = project.command("plan", project.name)
-
-    assert shown.returncode == 0, shown.stderr
-    assert "demo: edited: keep.exclude_urls" in shown.stdout
-    assert "documents that leave the index" in shown.stdout
-    assert "keep.exclude_urls: */secret/*" in shown.stdout
-    assert "searchcrawl apply demo-" in shown.stdout
 
 
 def test_plan_when_a_source_never_ran_or_was_not_edited_then_says_so(site: SiteProcess, tmp_path: Path) -> None:
@@ -309,7 +293,7 @@ def test_apply_when_an_excluded_page_failed_last_then_it_is_told_that_the_next_g
     made = plan(project)
     shown = project.command("plan", project.name)
     done = apply(project, plan(project))
-    explained = json.loads(project.command("explain", url, "--json").stdout)
+    explained = project.ask("explain", url)
 
     assert (made["leave"], made["undecided"], done["removed"], done["undecided"]) == (0, 2, 0, 2)
     said = "2 documents whose last visit failed are decided at the next visit that does not fail"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import doctest
 import json
-import subprocess
 import sys
 from datetime import UTC
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 import searchcrawl
 from searchcrawl import exceptions
 from searchcrawl.api import project as api
-from tests.acceptance.support_project import CrawlProject, environment, new_project
+from tests.acceptance.support_project import CrawlProject, new_project, run_apart
 from tests.acceptance.support_stories import page, pages, source
 from tests.site.client import SiteProcess
 from tests.test_layout import ROOT
@@ -104,6 +103,16 @@ def test_errors_when_something_is_wrong_then_they_are_those_of_the_command(
             ask("nothing")
     with pytest.raises(exceptions.ConfigurationError, match=r"^--set: scope\.dept: unknown key"):
         opened.crawl("demo", overrides=["scope.dept=1"])
+    with pytest.raises(exceptions.ConfigurationError) as key:
+        opened.crawl("demo", overrides=["scope.depth=-1"])
+    # Errors of another process have all that they had there.
+    assert (key.value.file, key.value.key, key.value.exit_code) == ("--set", "scope.depth", 4)
+    assert key.value.message.startswith("must")
+    with pytest.raises(exceptions.UnknownRun) as run:
+        opened.undelete(99)
+    with pytest.raises(exceptions.UnknownSource) as unknown:
+        list(opened.documents("nothing"))
+    assert (run.value.exit_code, unknown.value.exit_code) == (2, 2)
     with pytest.raises(ValueError, match="limit"):
         opened.crawl("demo", limit=-1)
     with pytest.raises(exceptions.StoreError, match=r"^searchcrawl: .*No such file.*/nothing/log'$"):
@@ -198,25 +207,6 @@ def test_plan_when_a_program_applies_it_then_only_what_differs_is_done(site: Sit
     assert refused.value.exit_code == 2
 
 
-def test_errors_of_another_process_when_they_come_then_they_keep_file_key_and_exit_code(
-    site: SiteProcess, tmp_path: Path
-) -> None:
-    fresh = new_project(tmp_path / "p", site, **source(site, HOST))
-    opened = searchcrawl.open_project(fresh.folder)
-
-    with pytest.raises(exceptions.ConfigurationError) as key:
-        opened.crawl("demo", overrides=["scope.depth=-1"])
-    with pytest.raises(exceptions.UnknownRun) as run:
-        opened.undelete(99)
-    with pytest.raises(exceptions.UnknownSource) as unknown:
-        list(opened.documents("nothing"))
-
-    assert (key.value.file, key.value.key, key.value.exit_code) == ("--set", "scope.depth", 4)
-    assert key.value.message.startswith("must")
-    assert (run.value.exit_code, unknown.value.exit_code) == (2, 2)
-    assert exceptions.StoreLocked("locked").exit_code == 7
-
-
 @pytest.mark.parametrize("kind", ["CrawlerProcess", "AsyncCrawlerProcess"])
 def test_crawler_process_when_it_is_given_the_name_of_a_source_then_crawls_it(
     site: SiteProcess, tmp_path: Path, kind: str
@@ -224,9 +214,7 @@ def test_crawler_process_when_it_is_given_the_name_of_a_source_then_crawls_it(
     fresh = new_project(tmp_path / "p", site, **source(site, HOST))
     (fresh.folder / "mine.py").write_text(_CRAWLER_PROCESS.replace("{kind}", kind))
 
-    ended = subprocess.run(
-        [sys.executable, "mine.py"], cwd=fresh.folder, env=environment(), capture_output=True, text=True, check=False
-    )
+    ended = run_apart(fresh.folder, sys.executable, "mine.py")
 
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout.splitlines()[-1]) == [3, 2]
@@ -245,9 +233,7 @@ def test_crawler_process_when_an_argument_is_wrong_then_it_is_refused_and_nothin
     (fresh.folder / "mine.py").write_text(text)
     site.clear_log()
 
-    ended = subprocess.run(
-        [sys.executable, "mine.py"], cwd=fresh.folder, env=environment(), capture_output=True, text=True, check=False
-    )
+    ended = run_apart(fresh.folder, sys.executable, "mine.py")
 
     assert argument in text
     assert said in ended.stderr
@@ -258,7 +244,7 @@ def test_package_when_it_is_imported_then_nothing_else_of_it_is_loaded() -> None
     code = "import searchcrawl, sys; print(*(n for n in sys.modules if n.startswith(('searchcrawl.', 'scrapy', 'pydantic'))))"
     asked = code + "; print(searchcrawl.__all__ == searchcrawl.__dir__()[-len(searchcrawl.__all__):])"
 
-    ended = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True)
+    ended = run_apart(ROOT, sys.executable, "-c", asked)
 
     assert ended.stdout.splitlines() == ["", "True"]
 

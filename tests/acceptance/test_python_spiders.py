@@ -13,7 +13,7 @@ import pytest
 
 from searchcrawl import open_project
 from searchcrawl.exceptions import ConfigurationError
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import CrawlProject, new_project, use_settings_module
 from tests.crawl_forks import COMMANDS
 from tests.hostile_server import HostileServer, redirect, whole
 from tests.site.client import SiteProcess
@@ -55,9 +55,7 @@ def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "__init__.py").write_text("", "utf-8")
     (tmp_path / "own" / "spider.py").write_text(SPIDER, "utf-8")
-    house = "from searchcrawl.settings import *\nSPIDER_MODULES = ['own']\nDOWNLOAD_DELAY = 0.01\n"
-    (tmp_path / "house.py").write_text(house, "utf-8")
-    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = house\n", "utf-8")
+    use_settings_module(tmp_path, "SPIDER_MODULES = ['own']\nDOWNLOAD_DELAY = 0.01\n")
     return project
 
 
@@ -127,7 +125,9 @@ def test_edit_when_named_a_source_then_its_file_is_opened_though_it_is_broken(
 ) -> None:
     (project.folder / "sources" / "demo.toml").write_text("type = ", "utf-8")
 
-    opened = {name: called(project, script, "edit", name, EDITOR="echo --wait") for name in ("demo", "own")}
+    opened = {
+        name: COMMANDS.run_as(script, project.folder, "edit", name, EDITOR="echo --wait") for name in ("demo", "own")
+    }
 
     files = {"demo": "sources/demo.toml", "own": "own/spider.py"}
     assert {name: (done.returncode, done.stdout) for name, done in opened.items()} == {
@@ -135,20 +135,11 @@ def test_edit_when_named_a_source_then_its_file_is_opened_though_it_is_broken(
     }
 
 
-def test_check_when_named_a_source_then_it_is_refused_with_what_to_use(project: CrawlProject) -> None:
-    done = called(project, "searchcrawl", "check", "demo")
-
-    instead = "searchcrawl sources check, and searchcrawl test URL --source demo for one page"
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].endswith(f"demo is a source, which has no callbacks: use {instead}")
-    assert not (project.folder / "var").exists()
-
-
 def test_check_and_fetch_when_no_source_is_named_then_work_as_with_scrapy_alone(
     project: CrawlProject, server: HostileServer
 ) -> None:
-    checked = called(project, "searchcrawl", "check")
-    fetched = called(project, "searchcrawl", "fetch", "--nolog", f"{server.url}/ok")
+    checked = project.command("check")
+    fetched = project.command("fetch", "--nolog", f"{server.url}/ok")
 
     assert re.search(r"Ran 0 contracts in [\d.]+s\n\nOK\n$", checked.stderr)
     assert "<title>page</title>" in fetched.stdout
@@ -185,31 +176,16 @@ def test_genspider_when_a_project_is_new_then_its_spider_is_listed_checked_and_c
     assert "Traceback" not in broken.stderr
 
 
-def test_genspider_when_the_settings_name_modules_then_it_is_made_there(project: CrawlProject) -> None:
-    made = called(project, "searchcrawl", "genspider", "more", "example.com")
+def test_genspider_when_the_settings_name_modules_or_there_is_no_project_then_it_is_made_there_or_here(
+    project: CrawlProject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    nowhere = tmp_path_factory.mktemp("nowhere")
+    made = [COMMANDS.run(folder, "genspider", "more", "example.com") for folder in (project.folder, nowhere)]
 
-    assert (made.returncode, (project.folder / "own" / "more.py").is_file()) == (0, True)
+    assert [each.returncode for each in made] == [0, 0]
+    assert (project.folder / "own" / "more.py").is_file()
     assert project.command("list").stdout == "demo\nmore\nown\n"
-
-
-def test_genspider_when_it_is_used_outside_of_a_project_then_the_file_is_made_here(tmp_path: Path) -> None:
-    made = COMMANDS.run(tmp_path, "genspider", "mine", "example.com")
-
-    assert (made.returncode, [path.name for path in tmp_path.iterdir()]) == (0, ["mine.py"])
-
-
-def called(project: CrawlProject, script: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A command, called as the console script of this name does."""
-    return COMMANDS.run_as(script, project.folder, *words, **variables)
-
-
-def test_crawl_when_the_log_level_is_unknown_then_exit_2_and_one_reason(project: CrawlProject) -> None:
-    ended = project.command("crawl", "own", "-L", "LOUD")
-
-    assert ended.returncode == 2
-    assert ended.stderr.splitlines()[-1].endswith(
-        "the log level must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL (got LOUD)"
-    )
+    assert [path.name for path in nowhere.iterdir()] == ["more.py"]
 
 
 BROKEN: Final = {
@@ -259,7 +235,7 @@ def test_commands_when_modules_of_spiders_are_broken_then_a_warning_and_all_else
 def test_crawl_when_a_broken_module_may_have_the_name_then_exit_4_and_what_is_wrong(
     mixed: CrawlProject, script: str
 ) -> None:
-    ended = called(mixed, script, "crawl", "mine")
+    ended = COMMANDS.run_as(script, mixed.folder, "crawl", "mine")
     checked = mixed.command("sources", "check")
 
     assert (ended.returncode, checked.returncode) == (4, 4)
@@ -280,22 +256,30 @@ def test_crawl_when_the_settings_module_is_broken_then_exit_4_and_what_is_wrong(
         )
 
 
+WRONG: Final = {
+    ("urls", "demo", "--code", "999"): "there is no such code (got 999)",
+    ("crawl", "demo", "--processes", "0"): "error: --processes: must be a whole number of at least 1 (got 0)",
+    ("crawl", "own", "-L", "LOUD"): "the log level must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL (got LOUD)",
+    (
+        "check",
+        "demo",
+    ): "demo is a source, which has no callbacks: use searchcrawl sources check, and searchcrawl test URL "
+    "--source demo for one page",
+}
+
+
 def test_commands_when_they_are_used_wrongly_then_each_says_what_is_wrong(project: CrawlProject) -> None:
-    codes = project.command("urls", "demo", "--code", "999")
-    processes = project.command("crawl", "demo", "--processes", "0")
+    for words, said in WRONG.items():
+        ended = project.command(*words)
+        assert (ended.returncode, ended.stderr.splitlines()[-1].endswith(said)) == (2, True), ended.stderr
+    assert not (project.folder / "var").exists()
+
     asked_for_json = project.command("crawl", "own", "-a", "base=http://127.0.0.1:9", "-s", "RETRY_TIMES=0", "--json")
     helped = project.command("help")
 
-    assert (codes.returncode, "there is no such code (got 999)" in codes.stderr) == (2, True)
-    assert (processes.returncode, processes.stderr.splitlines()[-1]) == (
-        2,
-        "searchcrawl crawl: error: --processes: must be a whole number of at least 1 (got 0)",
-    )
     assert "searchcrawl: --json: own is a spider in Python, whose statistics are in its log" in asked_for_json.stderr
-    assert (helped.returncode, helped.stdout.splitlines()[0]) == (
-        0,
-        "Usage: searchcrawl COMMAND [options] [arguments]",
-    )
+    assert helped.returncode == 0
+    assert helped.stdout.startswith("Usage: searchcrawl COMMAND [options] [arguments]\n")
     with pytest.raises(ValueError, match="code: there is no such code"):
         open_project(project.folder).urls("demo", code="x")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match=r"/nowhere/at-all: is no project: it has no searchcrawl\.toml"):

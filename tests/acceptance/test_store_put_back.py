@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import tomllib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from tests import backends
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import CrawlProject, absent_index, new_project
 from tests.acceptance.support_stories import page, run, source
 from tests.crawl_forks import CLOCK, COMMANDS
 from tests.site.client import SiteProcess, configure
-from tests.site.toml_text import to_toml
-from tests.solr_server import free_port
 
 pytestmark = pytest.mark.extended
 
@@ -55,9 +51,9 @@ class Site:
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
-    with SiteProcess() as process:
-        yield Site(process)
+def site(site: SiteProcess) -> Site:
+    site.reset()
+    return Site(site)
 
 
 @pytest.fixture
@@ -67,6 +63,13 @@ def project(site: Site, tmp_path: Path) -> CrawlProject:
 
 def copy(project: CrawlProject) -> Path:
     return backends.current.copy(project.folder, project.folder.with_name("saved"))
+
+
+def lose_or_put_back(project: CrawlProject, saved: Path, *, is_lost: bool) -> None:
+    if is_lost:
+        backends.current.lose_store(project.folder)
+    else:
+        backends.current.put_back("store", saved, project.folder)
 
 
 def live_a_week(project: CrawlProject, site: Site) -> None:
@@ -83,6 +86,14 @@ def live_a_week(project: CrawlProject, site: Site) -> None:
     run(project)
 
 
+def put_back_after_a_week(project: CrawlProject, site: Site, *, is_lost: bool = False) -> None:
+    """A run, a week, and a store that knows nothing of that week, or nothing at all."""
+    run(project)
+    saved = copy(project)
+    live_a_week(project, site)
+    lose_or_put_back(project, saved, is_lost=is_lost)
+
+
 def wrong(project: CrawlProject, site: Site) -> list[str]:
     """The pages that are not found by their present text, alone; and what is there besides the pages."""
     urls = {f"{HOST}/", *(f"{HOST}/{name}.html" for name in site.pages)}
@@ -92,12 +103,14 @@ def wrong(project: CrawlProject, site: Site) -> list[str]:
     return lost + [url for url in project.indexed() if url not in urls]
 
 
-def verified(project: CrawlProject) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(project.command("verify", "demo", "--json").stdout)
-    return {kind: urls for kind, urls in found.items() if urls}
+def assert_verified(project: CrawlProject) -> None:
+    assert {kind: urls for kind, urls in project.ask("verify", "demo").items() if urls} == {"ok": True}
 
 
-GOOD: Final = {"ok": True}
+def assert_true(project: CrawlProject, site: Site) -> None:
+    """Index, store and site agree."""
+    assert wrong(project, site) == []
+    assert_verified(project)
 
 
 @pytest.mark.few(1)
@@ -116,15 +129,14 @@ def test_store_when_put_back_then_one_run_makes_index_and_store_true(
     site.delete("later01")
     backends.current.put_back("store", saved, project.folder)
 
-    said = json.loads(project.command("status", "demo", "--json").stdout)["warnings"]
+    said = project.ask("status", "demo")["warnings"]
     after = run(project, **{CLOCK: str(clock)})
-    status = json.loads(project.command("status", "demo", "--json").stdout)
+    status = project.ask("status", "demo")
 
     assert [warning["code"] for warning in said if warning["code"] != "cache"] == ["store_older"]
     assert "searchcrawl crawl demo" in said[0]["message"]
     assert (after.ended.exit_code, after.counts["deleted"]) == (0, 1)
-    assert wrong(project, site) == []
-    assert verified(project) == GOOD
+    assert_true(project, site)
     assert status["documents"] == len(project.indexed())
     assert run(project, **{CLOCK: str(clock)}).counts["indexed"] == 0
 
@@ -144,8 +156,7 @@ def test_store_when_it_is_lost_then_the_documents_of_the_index_are_taken_over(
     after = run(project, **{CLOCK: str(clock)})
 
     assert (after.ended.exit_code, after.counts["deleted"]) == (0, 1)
-    assert wrong(project, site) == []
-    assert verified(project) == GOOD
+    assert_true(project, site)
 
 
 def test_store_when_put_back_and_many_pages_are_gone_then_they_wait_in_quarantine(
@@ -167,18 +178,14 @@ def test_store_when_put_back_and_many_pages_are_gone_then_they_wait_in_quarantin
     assert (after.ended.exit_code, after.counts["deleted"]) == (9, 0)
     assert len(project.indexed()) == before
     assert project.command("quarantine", "approve", "demo").returncode == 0
-    assert wrong(project, site) == []
-    assert verified(project) == GOOD
+    assert_true(project, site)
 
 
 def test_store_when_put_back_and_the_site_is_down_then_nothing_leaves_the_index(
     project: CrawlProject, site: Site
 ) -> None:
-    run(project)
-    saved = copy(project)
-    live_a_week(project, site)
+    put_back_after_a_week(project, site)
     before = project.versions()
-    backends.current.put_back("store", saved, project.folder)
     site.site.set_behaviour(HOST, status=503)
 
     down = [run(project) for _ in range(2)]
@@ -189,8 +196,7 @@ def test_store_when_put_back_and_the_site_is_down_then_nothing_leaves_the_index(
     assert sum(each.counts["deleted"] for each in down) == 0
     assert kept == before
     assert after.ended.exit_code == 0
-    assert wrong(project, site) == []
-    assert verified(project) == GOOD
+    assert_true(project, site)
 
 
 @pytest.mark.few(1)
@@ -206,10 +212,7 @@ def test_store_when_lost_or_put_back_and_no_page_has_a_text_of_its_own_then_the_
         site.set(name, 3)
     run(project)
     before = set(project.indexed())
-    if is_lost:
-        backends.current.lose_store(project.folder)
-    else:
-        backends.current.put_back("store", saved, project.folder)
+    lose_or_put_back(project, saved, is_lost=is_lost)
     texts = dict(site.pages)
     for number, name in enumerate(texts):
         text = body.format(number * 7919)
@@ -223,22 +226,17 @@ def test_store_when_lost_or_put_back_and_no_page_has_a_text_of_its_own_then_the_
 
     assert kept == before
     assert after.ended.exit_code == 0
-    assert wrong(project, site) == []
-    assert verified(project) == GOOD
+    assert_true(project, site)
 
 
 def test_store_when_put_back_while_the_index_is_away_then_nothing_is_sent_before_both_are_compared(
     project: CrawlProject, site: Site
 ) -> None:
-    run(project)
-    saved = copy(project)
-    live_a_week(project, site)
-    backends.current.put_back("store", saved, project.folder)
+    put_back_after_a_week(project, site)
     toml = (project.folder / "searchcrawl.toml").read_text("utf-8")
-    nowhere = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
-    (project.folder / "searchcrawl.toml").write_text(to_toml({**tomllib.loads(toml), "index": nowhere}), "utf-8")
+    configure(project.folder, index=absent_index())
 
-    away = run_away(project)
+    away = project.crawl("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1").exit_code
     (project.folder / "searchcrawl.toml").write_text(toml, "utf-8")
     versions = project.versions()
     flushed = project.command("flush", "demo")
@@ -249,21 +247,13 @@ def test_store_when_put_back_while_the_index_is_away_then_nothing_is_sent_before
     assert (flushed.returncode, "searchcrawl crawl demo" in flushed.stderr) == (6, True)
     assert unchanged == versions
     assert after.ended.exit_code == 0
-    assert wrong(project, site) == []
-    assert verified(project) == GOOD
-
-
-def run_away(project: CrawlProject) -> int:
-    return project.crawl("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1").exit_code
+    assert_true(project, site)
 
 
 def test_resend_when_the_store_was_put_back_then_newer_documents_stay_until_the_run(
     project: CrawlProject, site: Site
 ) -> None:
-    run(project)
-    saved = copy(project)
-    live_a_week(project, site)
-    backends.current.put_back("store", saved, project.folder)
+    put_back_after_a_week(project, site)
 
     first = project.command("resend", "demo", "--json")
     kept = project.found(word("page01", 2))
@@ -273,8 +263,7 @@ def test_resend_when_the_store_was_put_back_then_newer_documents_stay_until_the_
     assert json.loads(first.stdout)["to_fetch"] > len(LATER)
     assert kept == [f"{HOST}/page01.html"]
     assert after.ended.exit_code == 0
-    assert wrong(project, site) == []
-    assert verified(project) == GOOD
+    assert_true(project, site)
     assert project.command("resend", "demo").returncode == 0
 
 
@@ -294,17 +283,13 @@ def test_store_when_put_back_with_removals_under_way_then_a_page_that_came_back_
 
     assert killed.returncode == -9
     assert (after.ended.exit_code, after.counts["deleted"]) == (0, 0)
-    assert wrong(project, site) == []
-    assert verified(project) == GOOD
+    assert_true(project, site)
 
 
 def test_repair_when_the_store_was_put_back_then_no_newer_text_is_removed_or_overwritten_and_nothing_comes_back(
     project: CrawlProject, site: Site
 ) -> None:
-    run(project)
-    saved = copy(project)
-    live_a_week(project, site)
-    backends.current.put_back("store", saved, project.folder)
+    put_back_after_a_week(project, site)
     before = project.versions()
 
     mended = project.command("verify", "demo", "--repair", "--yes", "--json")
@@ -318,21 +303,15 @@ def test_repair_when_the_store_was_put_back_then_no_newer_text_is_removed_or_ove
     assert kept.pop(same) > before.pop(same)
     assert kept == before
     assert shown == [f"{HOST}/page01.html"]
-    assert (after.ended.exit_code, wrong(project, site)) == (0, [])
-    assert verified(project) == GOOD
+    assert after.ended.exit_code == 0
+    assert_true(project, site)
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["put-back", "lost"])
 def test_forget_when_the_store_does_not_know_the_document_then_exit_6_and_it_leaves_with_the_run(
     project: CrawlProject, site: Site, is_lost: bool
 ) -> None:
-    run(project)
-    saved = copy(project)
-    live_a_week(project, site)
-    if is_lost:
-        backends.current.lose_store(project.folder)
-    else:
-        backends.current.put_back("store", saved, project.folder)
+    put_back_after_a_week(project, site, is_lost=is_lost)
     url = f"{HOST}/later00.html"
 
     forgotten = project.command("forget", site.site.url(HOST, "/later00.html"))
@@ -344,4 +323,4 @@ def test_forget_when_the_store_does_not_know_the_document_then_exit_6_and_it_lea
     assert (forgotten.returncode, "searchcrawl crawl demo brings both together" in forgotten.stderr) == (6, True)
     assert (after.ended.exit_code, url in after.requested, url in project.indexed()) == (0, False, False)
     assert (again.returncode, again.stderr) == (0, "")
-    assert verified(project) == GOOD
+    assert_verified(project)
