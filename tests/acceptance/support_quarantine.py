@@ -11,6 +11,7 @@ from tests.site.client import SiteProcess
 HOST: Final = "kept.acme.test"
 NAMES: Final = ("alpha", "beta")
 PATHS: Final = tuple(f"/{name}.html" for name in NAMES)
+NOINDEX: Final = '<meta name="robots" content="noindex">'
 
 
 def settings(site: SiteProcess, **more: Any) -> dict[str, Any]:
@@ -33,6 +34,32 @@ def left(project: CrawlProject) -> set[str]:
 
 def is_verified(project: CrawlProject) -> bool:
     return project.command("verify", "demo").returncode == 0
+
+
+# What may speak against the documents of these pages.
+
+
+def gone(project: CrawlProject) -> None:
+    for path in PATHS:
+        project.site.delete_page(HOST, path)
+
+
+def status_410(project: CrawlProject) -> None:
+    for path in PATHS:
+        project.site.set_behaviour(HOST, path, status=410)
+
+
+def noindex(project: CrawlProject) -> None:
+    write(project, "text of", head=NOINDEX)
+
+
+def moved_outside(project: CrawlProject) -> None:
+    for path in PATHS:
+        project.site.set_behaviour(HOST, path, status=301, headers={"Location": "http://partner.test/"})
+
+
+def canonical_elsewhere(project: CrawlProject, text: str = "newer text of") -> None:
+    write(project, text, head=f'<link rel="canonical" href="{project.site.url(HOST, "/gamma.html")}">')
 
 
 def write(project: CrawlProject, text: str, head: str = "") -> None:

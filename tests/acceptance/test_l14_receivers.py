@@ -217,17 +217,20 @@ def test_receivers_when_taken_out_and_put_back_then_they_have_what_came_changed_
     project.crawl()
     # The versions of a class that was sent everything again are those of more deliveries; they rise all the same.
     project.command("resend", "demo", "--receiver", "lines")
+    set_receivers(project, {"lines": LINES})
+    project.command("forget", project.site.url(HOST, "/d.html"))
     for number, receivers in enumerate(({"second": SECOND}, {}), 1):
-        set_receivers(project, receivers)
         change(project.site, number)
         project.crawl()
+        set_receivers(project, receivers)
     without = list_receivers(project)
-    project.command("forget", project.site.url(HOST, "/d.html"))
+    change(project.site, 3)
+    project.crawl()
     set_receivers(project, BOTH)
     project.crawl()
 
     assert without == {}
-    assert in_lines(project)[f"{HOST}/a.html"] == "page a 2"
+    assert in_lines(project)[f"{HOST}/a.html"] == "page a 3"
     assert f"{HOST}/d.html" not in in_index(project)
     assert_same(project)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page
-from tests.crawl_forks import Forks
+from tests.crawl_forks import COMMANDS
 from tests.login_site import LOG_OUT, PASSWORD, USER, LoginSite
 from tests.site.client import SiteProcess, source_toml, write_project
 from tests.site.pdf import make_pdf
@@ -19,18 +19,6 @@ from tests.stored_rows import query
 HOST: Final = "www.acme.test"
 DOCS: Final = "docs.acme.test"
 SHAPE: Final = ["url", "source", "in_index", "verdict", "decided_by", "also", "steps", "others"]
-
-
-class Answer(NamedTuple):
-    """How a command ended, and what it printed."""
-
-    code: int
-    text: str
-
-    @property
-    def object(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.text)
-        return found
 
 
 @pytest.fixture(scope="module")
@@ -59,26 +47,15 @@ def tables(site: SiteProcess) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def project(site: SiteProcess, forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> CrawlProject:
+def project(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> CrawlProject:
     """Two sources; only the first has been crawled."""
     project = new_project(tmp_path_factory.mktemp("asked"), site, **tables(site))
     other = source_toml(
         site, **{**tables(site), "start": {"urls": [site.url(DOCS, "/d.html")]}, "scope": {"include_hosts": [DOCS]}}
     )
     (project.folder / "sources" / "docs.toml").write_text(other, "utf-8")
-    assert forks.run(project.folder, "crawl", "demo") == 0
+    assert project.crawl().exit_code == 0
     return project
-
-
-@pytest.fixture
-def ask(forks: Forks, project: CrawlProject) -> Any:
-    def ask(*arguments: str) -> Answer:
-        output = project.folder / "output.txt"
-        output.unlink(missing_ok=True)
-        code = forks.run(project.folder, *arguments)
-        return Answer(code, output.read_text("utf-8") if output.exists() else "")
-
-    return ask
 
 
 def stored(folder: Path) -> list[list[tuple[Any, ...]]]:
@@ -91,31 +68,26 @@ def stored(folder: Path) -> list[list[tuple[Any, ...]]]:
     return [*rows, files]
 
 
-def test_explain_when_asked_without_live_then_shape_and_no_request(site: SiteProcess, ask: Any) -> None:
+def test_explain_when_asked_without_live_then_shape_and_no_request(site: SiteProcess, project: CrawlProject) -> None:
     site.clear_log()
 
-    found = ask("explain", f"{HOST}:{site.port}/x.zip#part", "--json")
+    told = project.ask("explain", f"{HOST}:{site.port}/x.zip#part")
 
-    told = found.object
-    assert (found.code, list(told)) == (0, SHAPE)
+    assert list(told) == SHAPE
     assert (told["url"], told["source"], told["in_index"]) == (site.url(HOST, "/x.zip"), "demo", False)
     assert told["verdict"] == "not in the index: 955, outside the boundary"
-    rule: dict[str, Any] = {
-        "step": "boundary",
-        "rule": "*.zip",
-        "file": "sources/demo.toml",
-        "key": "scope.exclude_urls",
-    }
-    rule["proposal"] = {"action": "remove", "file": rule["file"], "key": rule["key"], "value": "*.zip"}
+    place = {"file": "sources/demo.toml", "key": "scope.exclude_urls"}
+    proposal = {"action": "remove", "value": "*.zip", **place}
+    rule = {"step": "boundary", "rule": "*.zip", "proposal": proposal, **place}
     assert (told["decided_by"], told["also"], told["others"]) == (rule, [], [])
     assert all(list(step) == ["step", "outcome", "detail", "rule"] for step in told["steps"])
     assert site.log() == []
 
 
 def test_explain_when_shown_to_people_then_the_verdict_comes_first_and_the_include_can_be_copied(
-    site: SiteProcess, ask: Any
+    site: SiteProcess, project: CrawlProject
 ) -> None:
-    shown = ask("explain", site.url("offsite.test", "/a.html")).text.splitlines()
+    shown = project.command("explain", site.url("offsite.test", "/a.html")).stdout.splitlines()
 
     assert shown[:4] == [
         site.url("offsite.test", "/a.html"),
@@ -124,16 +96,16 @@ def test_explain_when_shown_to_people_then_the_verdict_comes_first_and_the_inclu
         '  to admit it add "offsite.test" to scope.include_hosts in sources/demo.toml',
     ]
     assert any(line.startswith("  found       unknown ") and "refused_links" in line for line in shown)
-    refused = ask("explain", site.url(HOST, "/x.zip")).text.splitlines()
+    refused = project.command("explain", site.url(HOST, "/x.zip")).stdout.splitlines()
     assert any(line.startswith("  found       seen ") and f"on {site.url(HOST)}" in line for line in refused)
 
 
 def test_explain_when_several_sources_know_or_would_take_it_then_the_deciding_one_first(
-    site: SiteProcess, ask: Any
+    site: SiteProcess, project: CrawlProject
 ) -> None:
-    indexed = ask("explain", site.url(HOST, "/good.html"), "--json").object
-    taken = ask("explain", site.url(DOCS, "/d.html"), "--json").object
-    refused = ask("explain", site.url(DOCS, "/d.html"), "--source", "demo", "--json").object
+    indexed = project.ask("explain", site.url(HOST, "/good.html"))
+    taken = project.ask("explain", site.url(DOCS, "/d.html"))
+    refused = project.ask("explain", site.url(DOCS, "/d.html"), "--source", "demo")
 
     assert (indexed["source"], indexed["in_index"], indexed["verdict"]) == ("demo", True, "in the index")
     assert indexed["decided_by"]["rule"] == HOST
@@ -144,9 +116,11 @@ def test_explain_when_several_sources_know_or_would_take_it_then_the_deciding_on
     assert refused["verdict"] == "not in the index: 955, outside the boundary"
 
 
-def test_explain_when_a_url_was_never_seen_then_what_would_become_of_it(site: SiteProcess, ask: Any) -> None:
+def test_explain_when_a_url_was_never_seen_then_what_would_become_of_it(
+    site: SiteProcess, project: CrawlProject
+) -> None:
     def verdict(path: str) -> tuple[str, str, str | None]:
-        told = ask("explain", site.url(HOST, path), "--source", "demo", "--json").object
+        told = project.ask("explain", site.url(HOST, path), "--source", "demo")
         return told["verdict"], told["decided_by"]["rule"], told["decided_by"]["file"]
 
     never = "not in the index: never seen"
@@ -164,14 +138,14 @@ def test_explain_when_a_url_was_never_seen_then_what_would_become_of_it(site: Si
 
 
 def test_explain_when_live_then_the_site_is_asked_once_and_nothing_is_stored(
-    site: SiteProcess, ask: Any, project: CrawlProject
+    site: SiteProcess, project: CrawlProject
 ) -> None:
     before = stored(project.folder)
     site.clear_log()
 
-    same = ask("explain", site.url(HOST, "/good.html"), "--live", "--json").object
+    same = project.ask("explain", site.url(HOST, "/good.html"), "--live")
     asked = site.requested()
-    refused = ask("explain", site.url(HOST, "/tmp/secret.html"), "--live", "--json").object
+    refused = project.ask("explain", site.url(HOST, "/tmp/secret.html"), "--live")
 
     assert (same["steps"][-1]["step"], same["steps"][-1]["outcome"]) == ("live", "read")
     assert same["steps"][-1]["detail"].startswith("now 200 OK; text/html")
@@ -183,15 +157,14 @@ def test_explain_when_live_then_the_site_is_asked_once_and_nothing_is_stored(
 
 
 def test_test_when_a_page_is_fetched_then_fields_text_and_links_with_verdicts_and_nothing_is_stored(
-    site: SiteProcess, ask: Any, project: CrawlProject
+    site: SiteProcess, project: CrawlProject
 ) -> None:
     before = stored(project.folder)
     site.clear_log()
 
-    found = ask("test", f"{HOST}:{site.port}/hop", "--source", "demo", "--json")
+    view = project.ask("test", f"{HOST}:{site.port}/hop", "--source", "demo")
 
-    view = found.object
-    assert (found.code, view["url"], view["code"]) == (0, site.url(HOST, "/hop"), 200)
+    assert (view["url"], view["code"]) == (site.url(HOST, "/hop"), 200)
     assert view["redirects"] == [{"url": site.url(HOST, "/hop"), "code": 302}]
     assert (view["fields"]["title"], view["fields"]["mimetype"]) == ("landing", "text/html")
     assert view["fields"]["content_length"] > 0
@@ -215,32 +188,34 @@ def test_test_when_a_page_is_fetched_then_fields_text_and_links_with_verdicts_an
     ],
 )
 def test_test_when_a_page_is_of_any_kind_then_its_code_rule_and_text(
-    site: SiteProcess, ask: Any, path: str, code: int, rule: str | None, text: str
+    site: SiteProcess, project: CrawlProject, path: str, code: int, rule: str | None, text: str
 ) -> None:
-    view = ask("test", site.url(HOST, path), "--source", "demo", "--json").object
+    view = project.ask("test", site.url(HOST, path), "--source", "demo")
 
     assert (view["code"], view["rule"]) == (code, rule)
     assert view["text"].startswith(text)
     assert bool(view["fields"]) == (code == 200)
 
 
-def test_test_when_a_header_says_nofollow_then_it_is_named_at_each_link(site: SiteProcess, ask: Any) -> None:
-    view = ask("test", site.url(HOST, "/noindex.html"), "--source", "demo", "--json").object
+def test_test_when_a_header_says_nofollow_then_it_is_named_at_each_link(
+    site: SiteProcess, project: CrawlProject
+) -> None:
+    view = project.ask("test", site.url(HOST, "/noindex.html"), "--source", "demo")
 
     assert view["links"] == [
         {"url": site.url(HOST, "/more.html"), "allowed": False, "rule": "keep.meta_robots: X-Robots-Tag nofollow"}
     ]
 
 
-def test_test_when_shown_to_people_then_code_fields_text_and_links(site: SiteProcess, ask: Any) -> None:
-    shown = ask("test", site.url(HOST, "/good.html"), "--source", "demo").text
+def test_test_when_shown_to_people_then_code_fields_text_and_links(site: SiteProcess, project: CrawlProject) -> None:
+    shown = project.command("test", site.url(HOST, "/good.html"), "--source", "demo").stdout
 
     assert shown.startswith(f"{site.url(HOST, '/good.html')}\n200 OK\n")
     assert "\n  title           good\n" in shown
     assert f"\n  refused: {site.url(HOST, '/x.zip')}  (scope.exclude_urls: *.zip)\n" in shown
 
 
-def test_test_when_the_source_logs_in_then_the_page_behind_the_login_is_shown(forks: Forks, tmp_path: Path) -> None:
+def test_test_when_the_source_logs_in_then_the_page_behind_the_login_is_shown(tmp_path: Path) -> None:
     with LoginSite() as site:
         login = {"type": "form", "url": site.url("/login", "form"), "username": USER, "password": PASSWORD}
         write_project(
@@ -250,11 +225,11 @@ def test_test_when_the_source_logs_in_then_the_page_behind_the_login_is_shown(fo
             scope={"include_hosts": ["form.acme.test"]},
             login={**login, "check": LOG_OUT},
         )
-        code = forks.run(tmp_path, "test", site.url("/one.html", "form"), "--source", "demo", "--json")
+        done = COMMANDS.run(tmp_path, "test", site.url("/one.html", "form"), "--source", "demo", "--json")
 
-        view = Answer(code, (tmp_path / "output.txt").read_text("utf-8")).object
-        assert (code, view["code"], bool(view["fields"]), site.state.logins) == (0, 200, True, 1)
-        assert PASSWORD not in json.dumps(view)
+        view = json.loads(done.stdout)
+        assert (view["code"], bool(view["fields"]), site.state.logins) == (200, True, 1)
+        assert PASSWORD not in done.stdout + done.stderr
 
 
 OWN: Final = """
@@ -272,27 +247,19 @@ class Keeping:
 """
 
 
-def test_test_when_components_of_the_users_own_say_no_then_it_is_said(
-    site: SiteProcess, forks: Forks, tmp_path: Path
-) -> None:
-    url, output = site.url(HOST, "/good.html"), tmp_path / "output.txt"
+def test_test_when_components_of_the_users_own_say_no_then_it_is_said(site: SiteProcess, tmp_path: Path) -> None:
     (tmp_path / "own_parts.py").write_text(OWN, "utf-8")
-    new_project(tmp_path, site, settings={"ITEM_PIPELINES": {"own_parts.Dropping": 100}}, **tables(site))
-    dropped = forks.run(tmp_path, "test", url, "--source", "demo", "--json")
-    view = Answer(dropped, output.read_text("utf-8")).object
-    new_project(tmp_path, site, settings={"SPIDER_MIDDLEWARES": {"own_parts.Keeping": 300}}, **tables(site))
-    output.unlink()
+    command = ("test", site.url(HOST, "/good.html"), "--source", "demo")
+    own = new_project(tmp_path, site, settings={"ITEM_PIPELINES": {"own_parts.Dropping": 100}}, **tables(site))
+    view = own.ask(*command)
+    own.edit(settings={"SPIDER_MIDDLEWARES": {"own_parts.Keeping": 300}}, **tables(site))
 
-    kept = forks.run(tmp_path, "test", url, "--source", "demo", "--json")
+    kept = own.command(*command)
 
-    assert (dropped, view["code"], view["rule"], view["fields"]) == (
-        0,
-        952,
-        "settings.ITEM_PIPELINES: own_parts.Dropping: not wanted",
-        {},
-    )
-    assert kept == 4
-    assert output.read_text("utf-8").startswith("sources/demo.toml: settings: the visit came to no end")
+    said = "settings.ITEM_PIPELINES: own_parts.Dropping: not wanted"
+    assert (view["code"], view["rule"], view["fields"]) == (952, said, {})
+    assert kept.returncode == 4
+    assert kept.stderr.startswith("sources/demo.toml: settings: the visit came to no end")
 
 
 @pytest.mark.parametrize(
@@ -305,7 +272,9 @@ def test_test_when_components_of_the_users_own_say_no_then_it_is_said(
         (("test", "no URL", "--source", "demo"), "searchcrawl: not a URL: 'no URL'"),
     ],
 )
-def test_commands_when_used_wrongly_then_exit_2_and_one_reason(ask: Any, arguments: tuple[str, ...], line: str) -> None:
-    found = ask(*arguments)
+def test_commands_when_used_wrongly_then_exit_2_and_one_reason(
+    project: CrawlProject, arguments: tuple[str, ...], line: str
+) -> None:
+    ended = project.command(*arguments)
 
-    assert (found.code, found.text.splitlines()[-1]) == (2, line)
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (2, line)

@@ -212,11 +212,7 @@ def test_sitemaps_when_of_each_kind_then_what_they_list_is_crawled_at_depth_one(
     assert first.codes == {f"{HOST}/": 200, **dict.fromkeys(listed, 200)}
     assert first.ended.refused_links == {"elsewhere.test": "scope.include_hosts: no include matches"}
     assert first.in_index == {f"{HOST}/", *listed}
-
-
-def test_sitemaps_when_read_then_they_are_no_pages_of_the_run(tell: Tell) -> None:
-    first = tell("formats")[0]
-
+    # They are no pages of the run.
     assert first.ended.exit_code == 0
     assert (first.counts["fetched"], first.counts["fetch_failures"]) == (9, 0)
     assert first.counts["rejected"] == 0
@@ -236,13 +232,8 @@ def test_sitemaps_when_not_modified_then_they_are_not_sent_again_and_news_are_fo
     whole = {entry["path"] for entry in second.log if entry["path"].startswith("/sitemap") and entry["status"] == 200}
     assert whole == {"/sitemap-a.xml"}
     assert second.counts["new"] == 1
-    assert short("new") <= second.in_index
-
-
-def test_urls_when_they_vanish_from_a_sitemap_then_their_pages_stay(tell: Tell) -> None:
-    second = tell("formats")[1]
-
-    assert short("old") <= second.in_index
+    # Also what vanished from the list stays.
+    assert short("new", "old") <= second.in_index
 
 
 def test_sitemaps_when_off_then_none_is_asked_for(tell: Tell) -> None:
@@ -266,16 +257,14 @@ def test_sitemaps_when_listed_then_these_alone_are_read_and_a_missing_one_is_a_w
     assert "404 Not Found" in warning["message"]
 
 
-def test_sitemaps_when_robots_txt_forbids_them_then_only_those_that_it_names_are_read(tell: Tell) -> None:
-    obeying = tell("forbidden")[0]
+def test_sitemaps_when_robots_txt_forbids_them_then_only_those_that_it_names_are_read_if_it_is_obeyed(
+    tell: Tell,
+) -> None:
+    obeying, ignoring, fails = tell("forbidden")
 
     assert sorted(asked_aside(obeying)) == [f"{HOST}/robots.txt", f"{HOST}/sitemap-named.xml"]
     assert obeying.codes == {f"{HOST}/": 200, f"{HOST}/named.html": 200}
-
-
-def test_sitemaps_when_robots_txt_is_not_obeyed_then_those_that_it_names_and_forbids_are_read(tell: Tell) -> None:
-    ignoring, fails = tell("forbidden")[1:]
-
+    # Where it is not obeyed, all of them are.
     aside = [f"{HOST}/{name}" for name in ("robots.txt", "sitemap-named.xml", "sitemap.xml")]
     assert sorted(asked_aside(ignoring)) == aside
     assert short("named", "guessed") <= ignoring.in_index
@@ -283,17 +272,12 @@ def test_sitemaps_when_robots_txt_is_not_obeyed_then_those_that_it_names_and_for
     assert fails.ended.exit_code == 0
 
 
-def test_sitemaps_when_on_a_host_outside_or_redirected_there_then_no_request_is_sent(tell: Tell) -> None:
+def test_sitemaps_when_on_a_host_outside_or_redirected_there_then_no_request_is_sent_there(tell: Tell) -> None:
     (only,) = tell("other_hosts")
 
     assert {entry["host"] for entry in only.log} == {HOST, OTHER}
-    assert f"{HOST}/trusted.html" in only.in_index
-
-
-def test_sitemaps_when_a_host_is_met_later_then_its_own_is_read_too(tell: Tell) -> None:
-    (only,) = tell("other_hosts")
-
-    assert f"{OTHER}/unlinked.html" in only.in_index
+    # That of a host that is met later is read, too.
+    assert {f"{HOST}/trusted.html", f"{OTHER}/unlinked.html"} <= only.in_index
 
 
 def test_sitemap_when_it_fails_for_a_moment_then_it_is_asked_for_again(tell: Tell) -> None:
@@ -320,17 +304,13 @@ def test_trust_when_lastmod_is_not_after_the_last_visit_then_the_page_is_not_ask
     assert short("same", "changed", "dropped") <= second.in_index
 
 
-def test_trust_when_a_date_is_new_or_gone_then_the_page_is_asked_for(tell: Tell) -> None:
-    third = tell("trust")[2]
+def test_trust_when_a_date_or_the_sitemap_is_new_or_gone_then_the_pages_are_asked_for(tell: Tell) -> None:
+    third, fourth = tell("trust")[2:]
 
     assert {*short("changed", "dropped", "undated")} <= set(third.requested)
     assert not short("same") & set(third.requested)
     assert third.counts["changed"] == 1
-
-
-def test_trust_when_the_sitemap_is_gone_then_all_pages_are_asked_for(tell: Tell) -> None:
-    fourth = tell("trust")[3]
-
+    # Without the sitemap all of them are.
     assert short("same", "changed", "dropped", "undated", "foreign") <= set(fourth.requested)
 
 

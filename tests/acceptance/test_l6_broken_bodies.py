@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterator
 from typing import Final
 
 import brotli
-import pytest
 
 from tests.acceptance.support_project import CrawlProject
-from tests.acceptance.support_stories import Run, Tell, page, pages, run, source, told_together
+from tests.acceptance.support_stories import Run, Tell, page, pages, run, source
 from tests.site.client import SiteProcess
 
 HOST: Final = "half.acme.test"
@@ -66,15 +64,10 @@ def _story(project: CrawlProject) -> list[Run]:
     return [first, second, third]
 
 
-@pytest.fixture(scope="module")
-def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
-    with told_together({"halves": _story}, tmp_path_factory) as tell:
-        yield tell
+STORIES: Final = {"halves": _story}
 
 
-def test_body_when_it_is_cut_or_broken_then_the_document_stays_and_the_row_says_so(
-    tell: Callable[[str], list[Run]],
-) -> None:
+def test_body_when_it_is_cut_or_broken_then_the_document_stays_and_the_row_says_so(tell: Tell) -> None:
     before, during, after = tell("halves")
 
     assert before.in_index == set(before.versions) == {f"{HOST}/", *map(at, (*NAMES, UNREADABLE))}

@@ -49,10 +49,11 @@ class Crawled:
     again: list[str]
     status: dict[str, Any]
 
-    def indexed(self) -> set[str]:
-        """The paths of all documents in the index."""
-        with closing(open_index(load_project(self.folder))) as index:
-            return {entry.url.removeprefix(self.site.url("")) for entry in index.scan(NAME)}
+
+def list_indexed(folder: Path, site: TrapSite) -> set[str]:
+    """The paths of all documents in the index."""
+    with closing(open_index(load_project(folder))) as index:
+        return {entry.url.removeprefix(site.url("")) for entry in index.scan(NAME)}
 
 
 def write(folder: Path, site: TrapSite, **scope: Any) -> Path:
@@ -80,7 +81,7 @@ def test_crawl_when_a_site_is_full_of_traps_then_it_ends_with_all_good_pages(cra
     good = set(crawled.site.pages.good_paths())
 
     assert crawled.codes == [0, 0]
-    assert good - crawled.indexed() == set()
+    assert good - list_indexed(crawled.folder, crawled.site) == set()
     assert len(crawled.requested) < 20 * GOOD
     assert len(set(crawled.requested)) == len(crawled.requested)
 
@@ -114,10 +115,12 @@ def test_rows_when_their_pattern_is_ended_then_they_say_so_and_what_was_fetched_
     assert len(refused) - len(withheld) > 500
     assert withheld <= set(crawled.requested)
     assert (refused.keys() - withheld).isdisjoint(crawled.requested)
-    assert withheld.isdisjoint(crawled.indexed())
+    assert withheld.isdisjoint(list_indexed(crawled.folder, crawled.site))
     # The start page and the lists have no text of their own either.
     others = {
-        path for path in crawled.indexed() - set(crawled.site.pages.good_paths()) if not path.startswith("/list/")
+        path
+        for path in list_indexed(crawled.folder, crawled.site) - set(crawled.site.pages.good_paths())
+        if not path.startswith("/list/")
     }
     assert len(others) < 20
     assert query(crawled.folder, "SELECT COUNT(*) FROM urls WHERE fetch_state <> 2") == [(0,)]
@@ -140,7 +143,7 @@ def test_crawl_when_each_page_has_a_new_session_then_few_more_pages_of_the_trap_
         folder = write(tmp_path, site)
         code = forks.run(folder, "crawl", NAME)
         requested, good = site.requested(), set(site.pages.good_paths())
-        indexed = Crawled(folder=folder, site=site, codes=[], requested=[], again=[], status={}).indexed()
+        indexed = list_indexed(folder, site)
 
     assert code == 0
     assert good - indexed == set()
@@ -166,8 +169,7 @@ def test_crawl_when_a_million_urls_are_traps_then_it_ends_within_its_limits(tmp_
 
         seconds = time.monotonic() - begun
         status, requested = json.loads(ended.stdout), site.requested()
-        with closing(open_index(load_project(folder))) as index:
-            indexed = {entry.url.removeprefix(site.url("")) for entry in index.scan(NAME)}
+        indexed = list_indexed(folder, site)
         good = set(site.pages.good_paths())
 
     named = " ".join(warning["message"] for warning in status["warnings"])
@@ -191,12 +193,12 @@ def test_trap_when_the_index_got_some_of_it_before_it_was_ended_then_status_name
         folder = write_project(tmp_path, site.port, NAME, project={"cache": {"threshold_mb": 1}}, **tables)
         assert forks.run(folder, "crawl", NAME) == 0
         good = set(site.pages.good_paths())
-        before = Crawled(folder=folder, site=site, codes=[], requested=[], again=[], status={}).indexed()
+        before = list_indexed(folder, site)
         forks.run(folder, "status", NAME, "--json")
         status = json.loads((folder / "output.txt").read_text("utf-8").splitlines()[-1])
         messages = [warning["message"] for warning in status["warnings"] if warning["code"] == "trap_documents"]
         code = forks.run(folder, "forget", "--traps", NAME)
-        after = Crawled(folder=folder, site=site, codes=[], requested=[], again=[], status={}).indexed()
+        after = list_indexed(folder, site)
         again = forks.run(folder, "forget", "--traps", NAME)
         said = (folder / "output.txt").read_text("utf-8")
 

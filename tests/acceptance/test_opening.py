@@ -116,6 +116,8 @@ def test_pages_when_they_are_not_to_be_requested_yet_then_they_wait_and_are_inde
     first = project.crawl()
     closed = project.asked(), project.indexed(), states(project)
     told = project.command("explain", project.site.url(HOST, "/archive/one.html")).stdout
+    tried = project.command("test", project.site.url(HOST, "/archive/one.html"), "--source", "demo")
+    assert project.asked() == []
     project.crawl()
     still = project.asked()
     project.close("{'seconds': -1}")
@@ -130,6 +132,7 @@ def test_pages_when_they_are_not_to_be_requested_yet_then_they_wait_and_are_inde
         {"": "indexed", "new.html": "indexed", "one.html": "todo", "two.html": "todo"},
     )
     assert "not in the index" in told
+    assert "not to be requested before" in tried.stdout + tried.stderr
     assert ": find_opening of its spider, or a plug-in that said not yet" in told
     assert still == []
     assert opened.exit_code == 0
@@ -160,13 +163,14 @@ def test_pages_when_they_wait_for_a_moment_then_nothing_is_asked_for_them_until_
     site.set_page(HOST, "/moved.html", status=302, headers={"Location": "/archive/one.html"})
     project = build(tmp_path, site)
     project.close()
-    project.crawl()
+    ended = project.crawl()
     first = [entry["path"] for entry in site.log(host=HOST, robots=False)]
+    waiting = states(project)["moved.html"]
     site.clear_log()
     project.open()
     project.crawl()
 
-    assert "/moved.html" in first
+    assert (ended.exit_code, sorted(first), waiting) == (0, ["/", "/moved.html"], "todo")
     assert [entry["path"] for entry in site.log(host=HOST, robots=False)] == ["/"]
 
 
@@ -221,19 +225,6 @@ def test_edit_when_pages_are_not_to_be_requested_then_it_holds_for_them_once_the
     assert project.indexed() == [url for url in ALL if not url.endswith("two.html")]
 
 
-def test_redirect_when_it_leads_to_what_is_not_to_be_requested_then_its_page_waits(
-    tmp_path: Path, site: SiteProcess
-) -> None:
-    site.set_page(HOST, "/", page("start", "/moved.html"))
-    site.set_page(HOST, "/moved.html", status=302, headers={"Location": "/archive/one.html"})
-    project = build(tmp_path, site)
-    project.close()
-    ended = project.crawl()
-
-    assert (ended.exit_code, project.asked()) == (0, [])
-    assert states(project)["moved.html"] == "todo"
-
-
 def test_page_when_the_spider_answers_something_else_then_it_alone_fails(project: CrawlProject) -> None:
     project.crawl()
     project.edit(**source(project.site, HOST), spider="mine:Wrong")
@@ -242,14 +233,6 @@ def test_page_when_the_spider_answers_something_else_then_it_alone_fails(project
     row = project.rows()[f"{HOST}/archive/one.html"]
     assert (ended.exit_code, row["code"], project.indexed()) == (0, 903, ALL)
     assert "find_opening: TypeError: returned a datetime without a time zone" in row["error"]
-
-
-def test_test_when_the_page_is_not_to_be_requested_then_it_says_from_when(project: CrawlProject) -> None:
-    project.close()
-    tried = project.command("test", project.site.url(HOST, "/archive/one.html"), "--source", "demo")
-
-    assert "not to be requested before" in tried.stdout + tried.stderr
-    assert project.asked() == []
 
 
 def test_documents_when_a_service_cannot_judge_them_yet_then_they_wait_and_those_of_before_stay(

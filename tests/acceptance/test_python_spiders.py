@@ -257,7 +257,7 @@ def test_crawl_when_the_settings_module_is_broken_then_exit_4_and_what_is_wrong(
 
 
 WRONG: Final = {
-    ("urls", "demo", "--code", "999"): "there is no such code (got 999)",
+    ("urls", "demo", "--code", "999"): "there is no such code (got 999): docs/reference/codes.md has all",
     ("crawl", "demo", "--processes", "0"): "error: --processes: must be a whole number of at least 1 (got 0)",
     ("crawl", "own", "-L", "LOUD"): "the log level must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL (got LOUD)",
     (

@@ -11,14 +11,27 @@ from typing import Final
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_quarantine import HOST, NAMES, PATHS, decide, is_verified, listed, settings, write
+from tests.acceptance.support_quarantine import (
+    HOST,
+    NAMES,
+    NOINDEX,
+    PATHS,
+    canonical_elsewhere,
+    decide,
+    gone,
+    is_verified,
+    listed,
+    moved_outside,
+    noindex,
+    settings,
+    status_410,
+    write,
+)
 from tests.acceptance.support_stories import page, pages, run
 from tests.crawl_forks import CLOCK, COMMANDS
 from tests.site.client import SiteProcess
 
 pytestmark = pytest.mark.extended
-
-NOINDEX: Final = '<meta name="robots" content="noindex">'
 
 Change = Callable[[CrawlProject], None]
 
@@ -30,15 +43,6 @@ def project(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
     return new_project(tmp_path, clean_site, **settings(clean_site))
 
 
-def gone(project: CrawlProject) -> None:
-    for path in PATHS:
-        project.site.delete_page(HOST, path)
-
-
-def noindex(project: CrawlProject) -> None:
-    write(project, "text of", head=NOINDEX)
-
-
 def noindex_with_another_text(project: CrawlProject) -> None:
     write(project, "newer text of", head=NOINDEX)
 
@@ -46,16 +50,6 @@ def noindex_with_another_text(project: CrawlProject) -> None:
 def noindex_by_header(project: CrawlProject) -> None:
     for path in PATHS:
         project.site.set_behaviour(HOST, path, headers={"X-Robots-Tag": "noindex"})
-
-
-def status_410(project: CrawlProject) -> None:
-    for path in PATHS:
-        project.site.set_behaviour(HOST, path, status=410)
-
-
-def moved_outside(project: CrawlProject) -> None:
-    for path in PATHS:
-        project.site.set_behaviour(HOST, path, status=301, headers={"Location": "http://partner.test/"})
 
 
 def forbidden_by_robots(project: CrawlProject) -> None:
@@ -236,11 +230,6 @@ def test_rejected_when_the_changed_text_was_lost_before_it_was_sent_then_the_pag
     assert after.ended.exit_code == 0
     assert len(project.found('"newer text of alpha"')) == 1
     assert is_verified(project)
-
-
-def canonical_elsewhere(project: CrawlProject, text: str = "newer text of") -> None:
-    head = f'<link rel="canonical" href="{project.site.url(HOST, "/gamma.html")}">'
-    write(project, text, head=head)
 
 
 def one_text(project: CrawlProject) -> None:

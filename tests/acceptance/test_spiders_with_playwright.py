@@ -121,28 +121,17 @@ def network() -> Iterator[PublicAddress]:
 def test_spider_when_it_asks_for_pages_in_a_browser_then_it_gets_them_as_scrapy_playwright_says(
     project: Project, server: HostileServer
 ) -> None:
+    server.answers["/file"] = whole(b"what is in the file", "200 OK", "Content-Disposition: attachment; filename=a.txt")
+    server.choices["/form"] = lambda request: page(f"show('{request.split(' ')[0]}')")
+
     ended, items = project.crawl(
         server.url,
         """
 yield self.ask(base + "/text")
 yield self.ask(base + "/click", ("click", "button"))
 yield scrapy.Request(base + "/text?plain")
-""",
-    )
-
-    assert ended.returncode == 0, ended.stderr
-    assert sorted((item["url"].removeprefix(server.url), item["shown"], item["flags"]) for item in items) == [
-        ("/click", "clicked", ["playwright"]), ("/text", "of a script", ["playwright"]), ("/text?plain", "", []),
-    ]  # fmt: skip
-    assert "'playwright/browser_count': 1" in ended.stderr
-
-
-def test_spider_when_it_names_contexts_then_each_has_cookies_of_its_own(
-    project: Project, server: HostileServer
-) -> None:
-    ended, items = project.crawl(
-        server.url,
-        """
+yield scrapy.FormRequest(base + "/form", formdata={"word": "lamp"}, meta={"playwright": True})
+yield self.ask(base + "/file")
 for name in ("one", "two", "one"):
     yield self.ask(base + "/cookies", playwright_context=name)
 """,
@@ -151,25 +140,22 @@ for name in ("one", "two", "one"):
     )
 
     assert ended.returncode == 0, ended.stderr
-    assert [item["shown"] for item in items] == ["none", "none", "been=here"]
-
-
-def test_spider_when_a_form_is_posted_and_a_file_downloaded_then_both_arrive(
-    project: Project, server: HostileServer
-) -> None:
-    server.answers["/file"] = whole(b"what is in the file", "200 OK", "Content-Disposition: attachment; filename=a.txt")
-    server.choices["/form"] = lambda request: page(f"show('{request.split(' ')[0]}')")
-
-    ended, items = project.crawl(
-        server.url,
-        """
-yield scrapy.FormRequest(base + "/form", formdata={"word": "lamp"}, meta={"playwright": True})
-yield self.ask(base + "/file")
-""",
-    )
-
-    assert ended.returncode == 0, ended.stderr
-    assert sorted(item["shown"] for item in items) == ["POST", "what is in the file"]
+    shown: dict[str, list[str]] = {}
+    for item in items:
+        shown.setdefault(item["url"].removeprefix(server.url), []).append(item["shown"])
+    assert shown == {
+        "/text": ["of a script"],
+        "/click": ["clicked"],
+        "/text?plain": [""],
+        "/form": ["POST"],
+        "/file": ["what is in the file"],
+        # Each context has cookies of its own.
+        "/cookies": ["none", "none", "been=here"],
+    }
+    assert [item["url"].removeprefix(server.url) for item in items if item["flags"] != ["playwright"]] == [
+        "/text?plain"
+    ]
+    assert "'playwright/browser_count': 1" in ended.stderr
 
 
 def test_spider_when_it_asks_for_no_page_in_a_browser_then_nothing_of_one_is_loaded(
@@ -222,17 +208,26 @@ def test_spider_when_its_project_names_the_handler_of_scrapy_playwright_then_tha
 
 
 GUARD: Final = ("-s", "SEARCHCRAWL_GUARD=1")
+#: A request of the spider by a page that it has, to a private address.
+ASKS_ITSELF: Final = """    async def ask_itself(self, page):
+        url = page.url.replace(page.url.split("/")[2].partition(":")[0], "127.0.0.1")
+        try:
+            return (await page.request.get(url + "?itself")).status
+        except Exception as error:
+            return type(error).__name__
+"""
 
 
 def test_l7_spider_when_the_guard_is_on_then_pages_reach_public_addresses_only(
     tmp_path: Path, network: PublicAddress
 ) -> None:
     project = Project(tmp_path, *network.inside)
+    head = HEAD.replace("    async def start", f"{ASKS_ITSELF}\n    async def start")
     with network.build_server() as server:
         private = [f"http://{host}:{server.port}/secret" for host in ("127.0.0.1", "localhost", "[::1]", "10.0.0.1")]
         public = f"http://{ADDRESS}:{server.port}"
         server.answers |= {
-            "/text": page("show('of a script')"),
+            **dict.fromkeys(("/text", "/page", "/page?itself"), page("show('of a script')")),
             "/reach": page(REACH % json.dumps([*private, public + "/away"])),
             "/away": redirect("302 Found", private[0]),
             "/move": page(f"location = '{private[0]}'"),
@@ -244,48 +239,25 @@ def test_l7_spider_when_the_guard_is_on_then_pages_reach_public_addresses_only(
 yield self.ask(base + "/text")
 yield self.ask(base + "/reach", ("wait_for_function", "document.getElementById('shown').textContent"))
 yield self.ask(base + "/move", ("wait_for_timeout", 1000))
+yield self.ask(base + "/page", (self.ask_itself,))
 for url in (base + "/away", "{private[0]}", "{private[1]}"):
     yield self.ask(url)
 """,
             *GUARD,
+            head=head,
         )
 
         found = {item["url"]: item for item in items}
         assert ended.returncode == 0, ended.stderr
-        assert found[public + "/text"]["shown"] == "of a script"
+        assert (found[public + "/text"]["shown"], found[public + "/page"]["shown"]) == ("of a script", "of a script")
         assert found[public + "/reach"]["shown"] == "got: "
         for refused in (public + "/away", *private[:2]):
             assert found[refused]["failed"] == "CannotResolveHostError"
             assert "refused by the address guard of searchcrawl: SEARCHCRAWL_GUARD" in found[refused]["why"]
         assert "the browser of a spider was refused an address: 127.0.0.1 may not be reached" in ended.stderr
-        assert {request.split(" ")[1] for request in server.requests} == {"/text", "/reach", "/away", "/move"}
-
-
-def test_l7_spider_when_the_guard_is_on_then_requests_of_the_spider_by_the_page_go_through_it_too(
-    tmp_path: Path, network: PublicAddress
-) -> None:
-    project = Project(tmp_path, *network.inside)
-    head = HEAD.replace(
-        "    async def start",
-        """    async def ask_itself(self, page):
-        url = page.url.replace(page.url.split("/")[2].partition(":")[0], "127.0.0.1")
-        try:
-            return (await page.request.get(url + "?itself")).status
-        except Exception as error:
-            return type(error).__name__
-
-    async def start""",
-    )
-    with network.build_server() as server:
-        server.answers |= {"/text": page("show('of a script')"), "/text?itself": page("")}
-
-        ended, items = project.crawl(
-            f"http://{ADDRESS}:{server.port}", 'yield self.ask(base + "/text", (self.ask_itself,))', *GUARD, head=head
-        )
-
-        assert ended.returncode == 0, ended.stderr
-        assert [item["shown"] for item in items] == ["of a script"]
-        assert [request.split(" ")[1] for request in server.requests] == ["/text"]
+        assert {request.split(" ")[1] for request in server.requests} == {
+            "/text", "/reach", "/away", "/move", "/page",
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize("verified", [False, True])

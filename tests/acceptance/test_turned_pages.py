@@ -122,6 +122,10 @@ def test_pages_when_all_turn_into_one_text_then_each_keeps_its_document(live: Li
     assert (ended.exit_code, [each["code"] for each in ended.status["warnings"]]) == (8, ["no_start", "sentinel"])
     assert ended.counts["fetch_failures"] == PAGES + 1
     assert adds_up(ended)
+    for number in (0, PAGES - 1):
+        said = live.project.ask("explain", live.site.url(HOST, path(number)))
+        rule = "sentinel: a text that many known pages of the host have now"
+        assert (said["decided_by"]["rule"], said["in_index"]) == (rule, True)
     assert_healed(live)
 
 
@@ -208,19 +212,6 @@ def test_pages_when_the_run_is_killed_meanwhile_then_each_keeps_its_document(liv
     assert codes(live) == [965] * PAGES
     assert adds_up(ended)
     assert_healed(live)
-
-
-def test_pages_when_they_turn_then_explain_says_why(live: LivePages) -> None:
-    slow(live)
-    turn(live, soon)
-    live.crawl()
-
-    said = [live.project.ask("explain", live.site.url(HOST, path(number))) for number in (0, PAGES - 1)]
-
-    assert {each["decided_by"]["rule"] for each in said} == {
-        "sentinel: a text that many known pages of the host have now"
-    }
-    assert all(each["in_index"] for each in said)
 
 
 def test_pages_when_few_turn_then_they_are_taken(live: LivePages) -> None:
