@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -178,6 +178,14 @@ def use_settings_module(folder: Path, lines: str) -> None:
     """Gives a project a settings module of its own, with these lines after ours."""
     (folder / "house.py").write_text(f"from searchcrawl.settings import *\n{lines}", "utf-8")
     (folder / "scrapy.cfg").write_text("[settings]\ndefault = house\n", "utf-8")
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    """Waits until something is so; AssertionError where it is not by then."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def run_apart(

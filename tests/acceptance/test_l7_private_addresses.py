@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.acceptance.support_project import run_apart
 from tests.canary import SPELLINGS, Canary
 from tests.crawl_forks import COMMANDS
 from tests.hostile_server import HostileServer, head, redirect, whole
@@ -118,16 +118,8 @@ def source_of(site: HostileServer, **tables: Any) -> dict[str, Any]:
 def crawl(folder: Path, canary: Canary) -> subprocess.CompletedProcess[str]:
     """A process of its own: its DNS lies, and its environment names the canary as its proxy."""
     proxy = f"http://127.0.0.2:{canary.port}"
-    command = [sys.executable, "-m", "searchcrawl", "crawl", "demo", "--json"]
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{folder}:{ROOT}", "http_proxy": proxy, "https_proxy": proxy},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    variables = {"PYTHONPATH": f"{folder}:{ROOT}", "http_proxy": proxy, "https_proxy": proxy, "no_proxy": ""}
+    return run_apart(folder, sys.executable, "-m", "searchcrawl", "crawl", "demo", "--json", **variables)
 
 
 @pytest.fixture(scope="module")

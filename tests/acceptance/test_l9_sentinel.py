@@ -25,6 +25,13 @@ def at(name: str) -> str:
     return f"{HOST}/{name}.html"
 
 
+def fill(project: CrawlProject, **fetch: int) -> SiteProcess:
+    """Sets the pages of the host, and has the project crawl them."""
+    project.edit(**source(project.site, HOST, **fetch))
+    pages(project.site, HOST, **TEXTS)
+    return project.site
+
+
 def flipped(site: SiteProcess, body: str) -> None:
     """Every URL of the host answers 200 with one page, also those that nobody knows."""
     site.set_behaviour(HOST, status=200, body=body, headers={"Content-Type": "text/html"})
@@ -40,9 +47,7 @@ def probes(one: Run) -> list[str]:
 
 def _flips(body: str) -> Story:
     def story(project: CrawlProject) -> list[Run]:
-        site = project.site
-        project.edit(**source(site, HOST))
-        pages(site, HOST, **TEXTS)
+        site = fill(project)
         before = run(project)
         flipped(site, body)
         during = run(project)
@@ -54,9 +59,7 @@ def _flips(body: str) -> Story:
 
 def _redirects(project: CrawlProject) -> list[Run]:
     """All pages lead to a login page, for a while."""
-    site = project.site
-    project.edit(**source(site, HOST))
-    pages(site, HOST, **TEXTS)
+    site = fill(project)
     site.set_page(HOST, "/sso/login", LOGIN)
     before = run(project)
     site.set_behaviour(HOST, status=302, headers={"Location": "/sso/login"})
@@ -80,9 +83,7 @@ def _lenient(project: CrawlProject) -> list[Run]:
 
 def _soft(project: CrawlProject) -> list[Run]:
     """A site whose error page comes with 200, and that has pages like it."""
-    site = project.site
-    project.edit(**source(site, HOST))
-    pages(site, HOST, **TEXTS)
+    site = fill(project)
     near = NOTHING.replace("Ask somebody", "Ask the porter, or somebody").replace("ACME", "The house")
     site.set_page(HOST, "/", page("start", *(f"/{name}.html" for name in (*NAMES, "dead", "near"))))
     site.set_behaviour(HOST, status=200, body=NOTHING, headers={"Content-Type": "text/html"})
@@ -94,9 +95,7 @@ def _soft(project: CrawlProject) -> list[Run]:
 
 
 def _robots(project: CrawlProject) -> list[Run]:
-    site = project.site
-    project.edit(**source(site, HOST))
-    pages(site, HOST, **TEXTS)
+    site = fill(project)
     allowed = "".join(f"Allow: /{name}.html\n" for name in NAMES)
     site.set_page(HOST, "/robots.txt", f"User-agent: *\nDisallow: /\nAllow: /$\n{allowed}", content_type="text/plain")
     return [run(project)]
@@ -112,9 +111,7 @@ def _scope(project: CrawlProject) -> list[Run]:
 
 def _midway(project: CrawlProject) -> list[Run]:
     """The host says 404 when it is first asked, and is closed for repairs behind its first page."""
-    site = project.site
-    project.edit(**source(site, HOST, host_concurrency=1, concurrency=1))
-    pages(site, HOST, **TEXTS)
+    site = fill(project, host_concurrency=1, concurrency=1)
     before = run(project)
     site.set_page(HOST, f"/{NAMES[0]}.html", page("The valve", text="There is something new to say about the valve."))
     for path in ("/robots.txt", "/sitemap.xml", "/", f"/{NAMES[0]}.html"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -29,12 +28,11 @@ _TABLES: Final = ("urls", "documents", "outlinks", "segments", "batches", "runs"
 
 
 @pytest.fixture(scope="module")
-def kind(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
-    with SiteProcess() as site:
-        kill_site.fill(site)
-        kind = initial(forks, site, tmp_path_factory.mktemp("locked"))
-        kind.reference()
-        yield kind
+def kind(site: SiteProcess, forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Kind:
+    kill_site.fill(site)
+    kind = initial(forks, site, tmp_path_factory.mktemp("locked"))
+    kind.reference()
+    return kind
 
 
 @pytest.fixture

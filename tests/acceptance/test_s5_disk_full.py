@@ -7,14 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import pytest
 
 from searchcrawl.selftest.final_state import differences, inconsistencies
 from tests import backends, kill_site
+from tests.acceptance.support_outages import log
 from tests.acceptance.support_project import new_project
 from tests.acceptance.support_stories import source
 from tests.crawl_forks import Forks, started
@@ -33,12 +34,11 @@ ROOM: Final = 60_000
 
 
 @pytest.fixture(scope="module")
-def kind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
-    with SiteProcess() as site, Forks(1) as forks:
-        kill_site.fill(site)
-        kind = initial(forks, site, tmp_path_factory.mktemp("full"))
-        kind.reference()
-        yield kind
+def kind(forks: Forks, site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> Kind:
+    kill_site.fill(site)
+    kind = initial(forks, site, tmp_path_factory.mktemp("full"))
+    kind.reference()
+    return kind
 
 
 @pytest.fixture(scope="module")
@@ -50,20 +50,12 @@ def mounting(part_missing: Callable[[str], NoReturn]) -> None:
 @pytest.fixture
 def project(kind: Kind, tmp_path: Path) -> Path:
     """A project whose parts can be on disks of their own."""
-    folder = tmp_path / "project"
-    return kill_site.project(folder, kind.site, "demo", settings=_settings())
-
-
-def _settings() -> dict[str, Any]:
-    return {"store": {"url": "sqlite:///var/store/searchcrawl.db"}}
+    settings = {"store": {"url": "sqlite:///var/store/searchcrawl.db"}}
+    return kill_site.project(tmp_path / "project", kind.site, "demo", settings=settings)
 
 
 def crawl(disk: SmallDisk, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     return disk.searchcrawl(folder, "crawl", "demo", *TO_THE_LAST, **variables)
-
-
-def log(folder: Path) -> str:
-    return (folder / "var" / "log" / "demo.log").read_text("utf-8")
 
 
 def as_undisturbed(kind: Kind, folder: Path) -> list[str]:
@@ -178,21 +170,21 @@ def test_s5_disk_when_little_room_is_left_then_the_run_ends_before_it_is_full(
 
 @pytest.mark.usefixtures("mounting")
 def test_s5_disk_when_archives_cannot_be_unpacked_then_exit_7_and_their_files_are_visited_with_room(
+    site: SiteProcess,
     tmp_path: Path,
 ) -> None:
-    with SiteProcess() as site:
-        site.set_page("full.acme.test", "/", '<a href="/pack.zip">pack</a>')
-        packed = make_zip(
-            {name: os.urandom(100_000).hex().encode() for name in ("one.txt", "two.txt")} | {"three.txt": b"barometer"}
-        )
-        site.set_page("full.acme.test", "/pack.zip", packed, content_type="application/zip")
-        project = new_project(tmp_path / "project", site, **source(site, "full.acme.test"))
-        temporary = tmp_path / "temporary"
-        with small_disk(temporary, 100) as disk:
-            full = disk.searchcrawl(project.folder, "crawl", "demo", TMPDIR=str(temporary))
-            blamed = project.codes()
-            disk.grow(ROOM)
-            last = disk.searchcrawl(project.folder, "crawl", "demo", TMPDIR=str(temporary))
+    site.set_page("full.acme.test", "/", '<a href="/pack.zip">pack</a>')
+    packed = make_zip(
+        {name: os.urandom(100_000).hex().encode() for name in ("one.txt", "two.txt")} | {"three.txt": b"barometer"}
+    )
+    site.set_page("full.acme.test", "/pack.zip", packed, content_type="application/zip")
+    project = new_project(tmp_path / "project", site, **source(site, "full.acme.test"))
+    temporary = tmp_path / "temporary"
+    with small_disk(temporary, 100) as disk:
+        full = disk.searchcrawl(project.folder, "crawl", "demo", TMPDIR=str(temporary))
+        blamed = project.codes()
+        disk.grow(ROOM)
+        last = disk.searchcrawl(project.folder, "crawl", "demo", TMPDIR=str(temporary))
 
     assert (full.returncode, last.returncode) == (7, 0)
     [line] = full.stderr.splitlines()

@@ -25,13 +25,12 @@ _OTHERS: Final = "pid <> pg_backend_pid() AND application_name = 'searchcrawl'"
 
 
 @pytest.fixture(scope="module")
-def kind(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
+def kind(site: SiteProcess, forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Kind:
     """The undisturbed crawl, in the store of the session's choice: stores do not differ."""
-    with SiteProcess() as site:
-        kill_site.fill(site)
-        kind = initial(forks, site, tmp_path_factory.mktemp("gone"))
-        kind.reference()
-        yield kind
+    kill_site.fill(site)
+    kind = initial(forks, site, tmp_path_factory.mktemp("gone"))
+    kind.reference()
+    return kind
 
 
 @pytest.fixture

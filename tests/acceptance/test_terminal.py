@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.acceptance.support_project import wait_until
 from tests.acceptance.support_stories import page, pages
 from tests.crawl_forks import COMMANDS
 from tests.on_terminal import COLUMNS, Shown, Terminal, find_misfits, show
@@ -39,9 +39,7 @@ def interrupt(folder: Path, site: SiteProcess, *, times: int, seconds: float) ->
     with Terminal([sys.executable, "-m", "searchcrawl", "crawl", "demo"], folder) as terminal:
         terminal.wait_for(lambda shown: "in the queue" in shown)
         # The request is under way before the first key.
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and START not in {entry["path"] for entry in site.log()}:
-            time.sleep(0.05)
+        wait_until(lambda: START in {entry["path"] for entry in site.log()})
         terminal.interrupt()
         if times > 1:
             terminal.wait_for(lambda shown: "once more" in shown)
