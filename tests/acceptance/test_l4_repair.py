@@ -1,13 +1,21 @@
-"""``verify --repair`` mends what somebody changed in the index, also where it is killed on the way (L4)."""
+"""``verify --repair`` mends what somebody changed in the index, also where it is killed on the way (L4).
+
+Over 100,000 documents exactly what was changed, in bounded memory.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from benchmarks import scale_verify
+from benchmarks.measured import PYTHON, ROOT
 from searchcrawl import urls
 from searchcrawl.sources.loading import load_project
 from tests.acceptance.support_project import CrawlProject, absent_index, new_project
@@ -138,17 +146,53 @@ def test_repair_when_it_cannot_be_done_then_the_exit_code_says_why(project: Craw
     unknown = project.command("verify", "nowhere", "--repair")
     both = project.command("verify", "demo", "--all-sources")
     alone = project.command("verify", "demo", "--yes")
+    project.edit(**source(project.site, HOST), test=True)
+    refused = project.command("verify", "demo", "--repair")
+    project.edit(**source(project.site, HOST))
     configure(project.folder, index=absent_index())
 
     away = project.command("verify", "demo", "--repair", "-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
 
-    assert [each.returncode for each in (unknown, both, alone, away)] == [2, 2, 2, 6]
+    assert [each.returncode for each in (unknown, both, alone, away, refused)] == [2, 2, 2, 6, 4]
+    assert "sources/demo.toml: test" in refused.stderr
 
 
-def test_repair_when_a_source_delivers_nothing_then_it_is_refused(project: CrawlProject) -> None:
-    spoil(project)
-    project.edit(**source(project.site, HOST), test=True)
+DOCUMENTS: Final = 100_000
+MOST_BYTES: Final = 200_000_000
+#: With what sends and removes: Scrapy's settings, and the writer of the embedded index.
+MOST_TO_REPAIR: Final = 250_000_000
 
-    refused = project.command("verify", "demo", "--repair")
 
-    assert (refused.returncode, "sources/demo.toml: test" in refused.stderr) == (4, True)
+@pytest.fixture(params=["local", pytest.param("solr", marks=pytest.mark.solr)])
+def index(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
+    if request.param == "local":
+        yield {"type": "local"}
+        return
+    yield {"type": "solr", "url": request.getfixturevalue("solr_core")}
+
+
+def make(folder: Path, what: str) -> None:
+    """In a process of its own, whose memory is not counted."""
+    words = [PYTHON, "-m", "benchmarks.scale_verify", what, "sqlite:///urls.db", str(DOCUMENTS), str(folder)]
+    subprocess.run(words, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True, timeout=600)
+
+
+@pytest.mark.soak
+def test_verify_when_1000_of_100000_were_removed_altered_and_added_then_exactly_these_in_under_200_mb(
+    tmp_path: Path, index: dict[str, Any]
+) -> None:
+    (tmp_path / scale_verify.INDEX_FILE).write_text(json.dumps(index), "utf-8")
+    make(tmp_path, "fill")
+    make(tmp_path, "spoil")
+    expected = json.loads((tmp_path / scale_verify.EXPECTED_FILE).read_text("utf-8"))
+
+    figures = scale_verify.measure(tmp_path, expected)
+
+    assert {kind: len(ids) for kind, ids in expected.items()} == {
+        "missing": 1000,
+        "extra": 1000,
+        "stale": 1000,
+        "foreign": 0,
+    }
+    assert max(figures["verify_peak_rss_bytes"], figures["again_peak_rss_bytes"]) < MOST_BYTES, figures
+    assert figures["repair_peak_rss_bytes"] < MOST_TO_REPAIR, figures

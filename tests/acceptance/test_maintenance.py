@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.acceptance.support_project import CrawlProject
+from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source
 from tests.site import expected
-from tests.site.client import write_project
+from tests.site.client import SiteProcess, write_project
 
 HOST = "www.acme.test"
 
@@ -197,3 +199,17 @@ def test_depth_when_a_shorter_way_appears_then_pages_behind_it_are_visited(tell:
     assert url.format(5) not in first.codes
     assert [second.codes[url.format(number)] for number in (3, 4, 5)] == [200, 200, 200]
     assert url.format(5) in second.versions
+
+
+def test_rule_when_a_page_that_may_not_be_indexed_is_as_before_then_it_stays(site: SiteProcess, tmp_path: Path) -> None:
+    host = "unindexed.acme.test"
+    site.set_page(host, "/", page("Hidden", head='<meta name="robots" content="noindex">'))
+    project = new_project(tmp_path, site, **source(site, host))
+    project.crawl()
+
+    before = project.rows()
+    project.crawl()
+
+    assert project.rows() == before
+    row = before[f"{host}/"]
+    assert (row["code"], row["depth"], row["rule"]) == (952, 0, "keep.meta_robots: meta robots noindex")

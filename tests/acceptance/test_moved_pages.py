@@ -1,4 +1,7 @@
-"""Pages that moved for good: their documents leave once the end of the redirects is known, and not before (L3, C6)."""
+"""Pages that moved for good: their documents leave once the end of the redirects is known, and not before (L3, C6).
+
+Where a page is as before after a while, what it links to is found again (D6).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from typing import Any, Final
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_stories import page, run
+from tests.acceptance.support_quarantine import is_verified
+from tests.acceptance.support_stories import page, pages, run, source
 from tests.site.client import SiteProcess
 from tests.stored_rows import query_columns
 
@@ -151,10 +155,14 @@ def test_documents_when_their_redirects_end_at_a_page_that_failed_or_was_never_a
 
     moved = run(project)
     again = run(project)
+    # Pages that moved, and fail now themselves.
+    for start in known("denied"):
+        project.site.set_behaviour(HOST, start, status=500)
+    failed = run(project)
 
     assert set(known(*KEPT)) <= in_index(project)
-    assert (moved.counts["deleted"], again.counts["deleted"]) == (0, 0)
-    assert (moved.ended.exit_code, again.ended.exit_code) == (0, 0)
+    assert [each.counts["deleted"] for each in (moved, again, failed)] == [0, 0, 0]
+    assert [each.ended.exit_code for each in (moved, again, failed)] == [0, 0, 0]
 
 
 def test_documents_when_a_chain_appears_over_several_runs_then_leave_once_its_end_is_fine(
@@ -200,15 +208,82 @@ def test_documents_when_all_moved_to_pages_that_are_gone_then_wait_beyond_the_li
     assert in_index(project) & set(known(*kinds)) == set()
 
 
-def test_documents_when_their_page_moved_and_then_fails_then_stay(project: CrawlProject) -> None:
-    prepare(project, "denied")
-    run(project)
-    move_all(project.site, "denied")
-    run(project)
-    for start in known("denied"):
-        project.site.set_behaviour(HOST, start, status=500)
+BACK: Final = "back.acme.test"
+CHILDREN: Final = ("alpha", "beta", "gamma")
+HUB: Final = page("hub", *(f"/{name}.html" for name in CHILDREN))
 
-    failed = run(project)
 
-    assert failed.counts["deleted"] == 0
-    assert set(known("denied")) <= in_index(project)
+@pytest.fixture
+def linked(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    pages(clean_site, BACK, hub=HUB, other=page("other"))
+    clean_site.set_pages(BACK, {f"/{name}.html": page(f"text of {name}") for name in CHILDREN})
+    return new_project(tmp_path, clean_site, **source(clean_site, BACK), lifecycle={"orphans": "delete"})
+
+
+def redirect_hub(site: SiteProcess, status: int) -> None:
+    """Has the hub lead to the other page, for good; 200: by a meta refresh."""
+    head = '<meta http-equiv="refresh" content="0;url=/other.html">'
+    headers = {} if status == 200 else {"Location": "/other.html"}
+    site.set_page(BACK, "/hub.html", page("moved", head=head), status=status, headers=headers)
+
+
+def put_back(site: SiteProcess) -> None:
+    site.set_page(BACK, "/hub.html", HUB, status=200, headers={})
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("failing", [False, True], ids=["at-once", "after-a-failure"])
+@pytest.mark.parametrize("status", [200, 301, 308])
+def test_links_when_their_page_redirected_for_a_run_then_they_lead_to_the_same_documents_again(
+    linked: CrawlProject, status: int, failing: bool
+) -> None:
+    run(linked)
+    before = linked.indexed()
+    redirect_hub(linked.site, status)
+    without = run(linked)
+    put_back(linked.site)
+    if failing:
+        linked.site.set_behaviour(BACK, "/hub.html", status=503)
+        run(linked)
+        linked.site.clear_behaviours()
+
+    run(linked)
+    after = linked.indexed()
+    linked.site.set_page(BACK, "/alpha.html", page("alpha says something new"))
+    run(linked)
+
+    assert {url.rpartition("/")[2] for url in without.in_index} == {"", "other.html"}
+    assert after == before
+    assert [url.rpartition("/")[2] for url in linked.found("something new")] == ["alpha.html"]
+    assert is_verified(linked)
+
+
+def test_links_when_the_start_page_redirected_in_a_run_cut_off_then_all_is_back_with_the_next_visit(
+    linked: CrawlProject,
+) -> None:
+    run(linked)
+    before = linked.indexed()
+    linked.site.set_page(BACK, "/", "", status=301, headers={"Location": "/other.html"})
+    linked.command("crawl", "demo", "-a", "limit=1")
+    linked.site.set_page(BACK, "/", page("start", "/hub.html", "/other.html"), status=200, headers={})
+
+    # It goes on with what the other left, and the start page was visited.
+    run(linked)
+    ended = run(linked)
+
+    assert (linked.indexed(), ended.ended.exit_code) == (before, 0)
+    assert is_verified(linked)
+
+
+def test_page_when_it_is_back_then_it_is_read_once_and_asked_conditionally_after_that(
+    linked: CrawlProject,
+) -> None:
+    run(linked)
+    redirect_hub(linked.site, 301)
+    run(linked)
+    put_back(linked.site)
+    run(linked)
+
+    asked = run(linked).log
+
+    assert [request["status"] for request in asked if request["path"] == "/hub.html"] == [304]

@@ -1,4 +1,7 @@
-"""Documents that no page, sitemap or start list names any more: they are checked, kept or removed (D6, L3)."""
+"""Documents that no page, sitemap or start list names any more: they are checked, kept or removed (D6, L3).
+
+One of the copies for which they stood is indexed in their place (F2).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import pytest
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_quarantine import HOST, decide, is_verified, left, listed
 from tests.acceptance.support_stories import list_in_sitemap, page, pages, run, source
-from tests.crawl_forks import CLOCK
+from tests.crawl_forks import CLOCK, COMMANDS
 from tests.site.client import SiteProcess
 
 pytestmark = pytest.mark.extended
@@ -42,19 +45,6 @@ def link(site: SiteProcess, *names: str) -> None:
 
 def requested(project: CrawlProject) -> set[str]:
     return {url.rpartition("/")[2].removesuffix(".html") for url in project.site.requested()} - {""}
-
-
-def test_orphans_when_checked_then_they_stay_and_are_visited(project: CrawlProject) -> None:
-    project.edit(**settings(project.site, "check"))
-    run(project)
-    link(project.site, "alpha")
-    run(project)
-
-    after = run(project)
-
-    assert left(project) == {"hub", "other", *HUB}
-    assert {"beta", "gamma"} <= requested(project)
-    assert after.ended.exit_code == 0
 
 
 def test_orphans_when_deleted_then_they_leave_after_the_run_and_stay_away_until_they_are_named_again(
@@ -111,8 +101,8 @@ def test_orphans_when_kept_then_they_stay_and_are_visited_only_once_they_are_nam
     assert is_verified(project)
 
 
-@pytest.mark.parametrize("policy", ["keep", "delete"])
-def test_orphans_when_the_source_file_has_them_checked_again_then_all_are_visited(
+@pytest.mark.parametrize("policy", ["check", "keep", "delete"])
+def test_orphans_when_the_source_file_has_them_checked_or_checked_again_then_all_stay_and_are_visited(
     project: CrawlProject, policy: str
 ) -> None:
     project.edit(**settings(project.site, policy))
@@ -121,8 +111,9 @@ def test_orphans_when_the_source_file_has_them_checked_again_then_all_are_visite
     run(project)
     project.edit(**settings(project.site, "check"))
 
-    run(project)
+    after = run(project)
 
+    assert after.ended.exit_code == 0
     assert {"beta", "gamma"} <= requested(project)
     assert left(project) == {"hub", "other", *HUB}
     assert is_verified(project)
@@ -330,3 +321,134 @@ def test_orphans_when_killed_in_the_middle_then_the_next_run_ends_the_same(
     assert (after.ended.exit_code, len(listed(many))) == ((9, MANY) if waits else (0, 0))
     assert len(left(many)) == (MANY if waits else MANY - number)
     assert is_verified(many)
+
+
+TWINS = ("alpha", "beta", "gamma")
+
+
+@pytest.fixture
+def copied(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    link_from_start(clean_site, *TWINS)
+    clean_site.set_page(HOST, "/gamma.html", page("text of gamma", "/"))
+    for name in ("alpha", "beta"):
+        clean_site.set_page(HOST, f"/{name}.html", page("one text for both", "/"))
+    return new_project(tmp_path, clean_site, **source(clean_site, HOST), lifecycle={"orphans": "delete"})
+
+
+def link_from_start(site: SiteProcess, *names: str) -> None:
+    """What the start page links to."""
+    site.set_page(HOST, "/", page(f"start of {len(names)}", *(f"/{name}.html" for name in names)))
+
+
+def twins(copied: CrawlProject) -> tuple[str, str]:
+    """The page that stands for the other one of the same text, and that one."""
+    (survivor,) = left(copied) & {"alpha", "beta"}
+    (copy,) = {"alpha", "beta"} - {survivor}
+    return survivor, copy
+
+
+@pytest.mark.parametrize("known_first", [True, False])
+def test_orphans_when_they_stood_for_copies_then_one_of_these_is_indexed_in_the_same_run(
+    copied: CrawlProject, known_first: bool
+) -> None:
+    if known_first:
+        link_from_start(copied.site, "alpha", "gamma")
+        run(copied)
+        link_from_start(copied.site, *TWINS)
+    run(copied)
+    survivor, copy = twins(copied)
+    link_from_start(copied.site, copy, "gamma")
+
+    run(copied)
+    alone = left(copied)
+    link_from_start(copied.site, *TWINS)
+    run(copied)
+
+    assert alone == {"gamma", copy}
+    # Named again it stands for the other one as before.
+    assert left(copied) == {"gamma", survivor}
+    assert is_verified(copied)
+
+
+@pytest.mark.parametrize("is_named_again", [True, False])
+@pytest.mark.parametrize("point", ["batch.sealed", "batch.marked", "delete.selected", "delete.marked"])
+@pytest.mark.few(1)
+def test_orphans_when_they_stood_for_copies_and_the_run_is_killed_then_one_of_both_is_left(
+    copied: CrawlProject, point: str, is_named_again: bool
+) -> None:
+    run(copied)
+    survivor, copy = twins(copied)
+    link_from_start(copied.site, copy, "gamma")
+    number = 2 if point.startswith("batch") else 1
+    killed = COMMANDS.run(copied.folder, "crawl", "demo", SEARCHCRAWL_FAILPOINT=f"{point}:{number}").returncode
+    if is_named_again:
+        link_from_start(copied.site, *TWINS)
+
+    run(copied)
+    run(copied)
+
+    assert killed == -signal.SIGKILL
+    assert left(copied) == {"gamma", survivor if is_named_again else copy}
+    assert is_verified(copied)
+
+
+@pytest.mark.parametrize("way", ["reject", "undelete"])
+def test_orphan_when_its_removal_is_taken_back_then_it_and_its_copy_are_not_both_in_the_index(
+    copied: CrawlProject, way: str
+) -> None:
+    run(copied)
+    survivor, copy = twins(copied)
+    link_from_start(copied.site, copy, "gamma")
+    held = {"orphans": "delete", "max_delete_documents": 0 if way == "reject" else 100}
+    copied.edit(**source(copied.site, HOST), lifecycle=held)
+    copied.crawl()
+    removed = copied.last_run()
+    both = left(copied) >= {survivor, copy}
+
+    done = decide(copied, "reject") if way == "reject" else copied.ask("undelete", removed)
+    copied.edit(**source(copied.site, HOST), lifecycle={"orphans": "delete"})
+    copied.crawl()
+
+    assert both is (way == "reject")
+    assert done["failed"] == 0
+    assert len(left(copied) & {survivor, copy}) == 1
+    assert left(copied) == {"gamma", survivor}
+    assert is_verified(copied)
+    # The survivor lists the other one, as for every copy.
+    (hit,) = copied.hits("text both")
+    assert [url.rpartition("/")[2] for url in hit.fields["duplicates"]] == [f"{copy}.html"]
+
+
+NAMED_HOST: Final = "named.acme.test"
+LONG: Final = f"/{'kelp' * 15}.html"
+
+
+def limited(site: SiteProcess, **scope: Any) -> dict[str, Any]:
+    wanted = source(site, NAMED_HOST)
+    return {**wanted, "scope": {**wanted["scope"], **scope}, "lifecycle": {"orphans": "delete"}}
+
+
+def test_orphan_when_named_while_an_edit_has_it_visited_then_it_is_back_at_the_end_of_the_run(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    site.set_page(NAMED_HOST, "/", page("start", "/hub.html", LONG))
+    site.set_page(NAMED_HOST, "/hub.html", page("hub", "/other.html"))
+    site.set_page(NAMED_HOST, "/other.html", page("other"))
+    site.set_page(NAMED_HOST, LONG, page("long"))
+    project = new_project(tmp_path, site, **limited(site))
+    run(project)
+    # It is refused, and kept by an operator: then nothing names it any more.
+    project.edit(**limited(site, max_url_length=60))
+    refused = run(project)
+    project.ask("undelete", project.last_run())
+    site.set_page(NAMED_HOST, "/", page("start", "/hub.html"))
+    orphaned = run(project)
+    site.set_page(NAMED_HOST, "/", page("start", "/hub.html", LONG))
+    project.edit(**limited(site))
+    named = run(project)
+    quiet = run(project)
+
+    assert (refused.codes[NAMED_HOST + LONG], NAMED_HOST + LONG in refused.in_index) == (1004, False)
+    assert NAMED_HOST + LONG not in orphaned.in_index
+    assert (named.codes[NAMED_HOST + LONG], NAMED_HOST + LONG in named.in_index) == (200, True)
+    assert quiet.versions == named.versions

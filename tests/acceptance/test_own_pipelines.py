@@ -1,13 +1,17 @@
-"""Classes of users that see each document: what they drop, change or fail at (K4, X-S11)."""
+"""Classes of users that see each document or each request: what they drop, refuse, change or fail at (K4, X-S11).
+
+What they print is no part of what a command answers (L1).
+"""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_project import CrawlProject, new_project, use_settings_module
 from tests.acceptance.support_stories import page, pages, source
 from tests.site.client import SiteProcess
 
@@ -302,3 +306,162 @@ def test_crawl_when_a_spider_middleware_swallows_a_page_then_its_row_fails_and_t
     assert {name: rows[f"{host}/{name}.html"]["code"] for name in names} == {"good": 200, "swallowed": 903}
     assert {hit.fields["title"] for hit in project.hits("*")} == {"seen"}
     assert "handed no page on" in rows[f"{host}/swallowed.html"]["error"]
+
+
+RAISING: Final = """
+from scrapy.exceptions import IgnoreRequest
+
+class Downloading:
+    def process_request(self, request):
+        if request.url.endswith("/ignored.html"):
+            raise IgnoreRequest("not for us")
+        if request.url.endswith("/broken.html"):
+            raise RuntimeError("cannot cope")
+
+    def process_response(self, request, response):
+        if request.url.endswith("/late.html"):
+            self.refuse(response.body.decode())
+        return None if request.url.endswith("/nothing.html") else response
+
+    def refuse(self, text):
+        raise IgnoreRequest("with the word late" if "late" in text else "")
+
+class Reading:
+    def process_spider_input(self, response):
+        if response.url.endswith("/unread.html"):
+            raise IgnoreRequest
+
+class Never:
+    async def process_request(self, request):
+        if request.url.endswith("0.html"):
+            raise ValueError("never")
+"""
+NO_RESPONSE: Final = (
+    "middleware mine.Downloading: _InvalidOutput: Middleware Downloading.process_response must return Response or Request, "
+    "got <class 'NoneType'>"
+)
+
+
+def test_crawl_when_a_middleware_refuses_a_page_or_fails_at_it_then_it_is_named_and_the_page_is_not_tried_again(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    host, names = "middlewares.acme.test", ("good", "ignored", "broken", "late", "nothing", "unread")
+    pages(site, host, **{name: page(f"page {name}") for name in names})
+    project = new_project(tmp_path, site, **source(site, host))
+    project.crawl()
+    keys = {"DOWNLOADER_MIDDLEWARES": {"mine.Downloading": 450}, "SPIDER_MIDDLEWARES": {"mine.Reading": 50}}
+    (tmp_path / "mine.py").write_text(RAISING, "utf-8")
+    project.edit(**source(site, host), settings=keys, lifecycle={"max_delete_percent": 100})
+    site.clear_log()
+
+    ended = project.crawl()
+
+    rows = {name: project.rows()[f"{host}/{name}.html"] for name in names}
+    assert ended.exit_code == 0
+    assert {name: (row["code"], row["rule"], row["error"]) for name, row in rows.items()} == {
+        "good": (200, None, None),
+        "ignored": (952, "settings.DOWNLOADER_MIDDLEWARES: mine.Downloading: not for us", None),
+        "broken": (903, None, "middleware mine.Downloading: RuntimeError: cannot cope"),
+        "late": (952, "settings.DOWNLOADER_MIDDLEWARES: mine.Downloading: with the word late", None),
+        "nothing": (903, None, NO_RESPONSE),
+        "unread": (952, "settings.SPIDER_MIDDLEWARES: mine.Reading", None),
+    }
+    assert [entry["path"] for entry in site.log()].count("/nothing.html") == 1
+    # Who is refused leaves the index, who failed stays.
+    assert project.indexed() == [f"{host}/", *(f"{host}/{name}.html" for name in ("broken", "good", "nothing"))]
+    assert "Traceback" not in project.log()
+    explained = project.command("explain", site.url(host, "/ignored.html"), "--json").stdout
+    assert '"file":"sources/demo.toml","key":"settings.DOWNLOADER_MIDDLEWARES"' in explained
+
+
+def test_crawl_when_a_middleware_fails_at_more_pages_than_a_plugin_may_then_the_run_ends_with_3(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    host, names = "never.acme.test", [f"n{number}" for number in range(100)]
+    pages(site, host, **{name: page(f"page {name}") for name in names})
+    settings = {"DOWNLOADER_MIDDLEWARES": {"mine.Never": 450}}
+    project = new_project(tmp_path, site, **source(site, host), settings=settings)
+    (tmp_path / "mine.py").write_text(RAISING, "utf-8")
+
+    ended = project.crawl("-s", "SEARCHCRAWL_PLUGIN_ERRORS=4,5")
+    resumed = project.crawl("-s", "SEARCHCRAWL_PLUGIN_ERRORS=20,50")
+
+    assert (ended.exit_code, ended.status["run"]["end_reason"]) == (3, "plugin_errors")
+    assert "the run ends: middleware mine.Never failed at 5 of " in project.log()
+    assert resumed.exit_code == 0
+
+
+PRINTS: Final = "prints.acme.test"
+PRINTING: Final = """
+from searchcrawl.plugins import Converted
+
+print("said at import")
+
+class Notes:
+    def convert(self, body, *, url, mimetype):
+        print("said by a converter")
+        return Converted(text=body.decode())
+
+class Service:
+    def process(self, document):
+        print("said by a service")
+        return document
+
+class Pipeline:
+    def process_item(self, item):
+        print("said by a pipeline")
+        return item
+"""
+TALKING: Final = """
+import scrapy
+
+class Talking(scrapy.Spider):
+    name = "talking"
+
+    async def start(self):
+        print("said by a spider in Python")
+        yield {"word": "juniper"}
+"""
+SAID: Final = ("at import", "by a converter", "by a service", "by a pipeline")
+
+
+@pytest.fixture
+def talking(site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    site.set_page(PRINTS, "/", page("start", "/read.note"))
+    site.set_page(PRINTS, "/read.note", "juniper", content_type="application/x-note")
+    settings = {"ITEM_PIPELINES": {"prints_of_site.Pipeline": 100}}
+    tables = source(site, PRINTS) | {"document_service": "prints_of_site:Service", "settings": settings}
+    converters = {"converters": {"application/x-note": "prints_of_site:Notes"}}
+    made = new_project(tmp_path, site, project=converters, **tables)
+    (tmp_path / "prints_of_site.py").write_text(PRINTING, "utf-8")
+    (tmp_path / "spiders_of_site").mkdir()
+    (tmp_path / "spiders_of_site" / "__init__.py").write_text("", "utf-8")
+    (tmp_path / "spiders_of_site" / "talking.py").write_text(TALKING, "utf-8")
+    use_settings_module(tmp_path, "SPIDER_MODULES = ['spiders_of_site']\n")
+    return made
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_l1_crawl_when_own_code_prints_then_the_answer_is_json_alone(talking: CrawlProject, processes: str) -> None:
+    crawled = talking.crawl("--processes", processes)
+
+    assert crawled.exit_code == 0
+    assert len(talking.indexed()) == 2
+    assert [each for each in SAID if f"said {each}" not in crawled.errors] == []
+
+
+@pytest.mark.parametrize("command", [("sources", "check", "--json"), ("status", "demo", "--json")])
+def test_l1_command_when_own_modules_print_then_the_answer_is_json_alone(
+    talking: CrawlProject, command: tuple[str, ...]
+) -> None:
+    done = talking.command(*command)
+
+    assert isinstance(json.loads(done.stdout), dict)
+    assert "said at import" in done.stderr
+
+
+def test_l1_spider_in_python_when_it_prints_then_that_is_its_answer(talking: CrawlProject) -> None:
+    done = talking.command("crawl", "talking", "-o=-:jsonlines")
+
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["said by a spider in Python", '{"word": "juniper"}']

@@ -1,4 +1,7 @@
-"""What operators decide about waiting removals: what they saw is carried out, rejected ones may go after all (L3)."""
+"""What operators decide about waiting removals: what they saw is carried out, rejected ones may go after all (L3).
+
+Documents that they kept stand for their copies; when they are let go after all, a copy takes their place (F3).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_quarantine import HOST, decide, is_verified, left, listed, settings
-from tests.acceptance.support_stories import page, pages, run
+from tests.acceptance.support_stories import page, pages, run, source
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
 
@@ -145,3 +148,94 @@ def test_approve_when_killed_before_the_index_committed_then_the_next_call_commi
 )
 def test_quarantine_when_used_wrongly_then_exit_2(project: CrawlProject, words: tuple[str, ...]) -> None:
     assert project.command("quarantine", *words).returncode == 2
+
+
+TEXT = "one text of two pages"
+
+
+@pytest.fixture
+def copied(clean_site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    same = page("same", text=TEXT)
+    pages(clean_site, HOST, a=same, b=same, c=page("something else"))
+    return new_project(tmp_path, clean_site, **source(clean_site, HOST))
+
+
+def keep_the_first(copied: CrawlProject) -> None:
+    """Has an operator take the removal of the first page back; the run after that lets it stand for the second one again."""
+    run(copied)
+    copied.site.delete_page(HOST, "/a.html")
+    run(copied)
+    copied.ask("undelete", copied.last_run())
+
+
+def test_restore_when_the_page_stands_for_a_copy_then_the_copy_is_a_document_again(copied: CrawlProject) -> None:
+    keep_the_first(copied)
+    run(copied)
+    kept = left(copied)
+
+    decide(copied, "restore")
+    run(copied)
+
+    assert (kept, left(copied)) == ({"a", "c"}, {"b", "c"})
+    assert is_verified(copied)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("failpoint", ["delete.selected", "delete.sent", "delete.marked"])
+def test_restore_when_its_process_dies_then_the_copy_is_a_document_again(copied: CrawlProject, failpoint: str) -> None:
+    keep_the_first(copied)
+    run(copied)
+
+    killed = COMMANDS.run(copied.folder, "quarantine", "restore", "demo", SEARCHCRAWL_FAILPOINT=failpoint)
+    run(copied)
+
+    assert (killed.returncode, left(copied)) == (-9, {"b", "c"})
+    assert is_verified(copied)
+
+
+def test_restore_when_the_page_was_not_sent_yet_then_its_copy_stays(copied: CrawlProject) -> None:
+    keep_the_first(copied)
+
+    decide(copied, "restore")
+    copied.site.set_page(HOST, "/c.html", page("something new"))
+    run(copied)
+
+    assert left(copied) == {"b", "c"}
+    assert is_verified(copied)
+
+
+def test_page_when_it_moved_and_the_old_one_was_kept_and_let_go_then_the_new_one_is_found(
+    copied: CrawlProject,
+) -> None:
+    limits = {"lifecycle": {"max_delete_documents": 0}}
+    copied.edit(**source(copied.site, HOST), **limits)
+    copied.site.delete_page(HOST, "/b.html")
+    run(copied)
+    copied.site.delete_page(HOST, "/a.html")
+    run(copied)
+    decide(copied, "reject")
+    copied.site.set_page(HOST, "/b.html", page("same", text=TEXT))
+    run(copied)
+
+    decide(copied, "restore")
+    run(copied)
+
+    assert left(copied) == {"b", "c"}
+    assert is_verified(copied)
+
+
+def test_approve_when_a_copy_waits_whose_page_was_let_go_then_it_stays(copied: CrawlProject) -> None:
+    copied.edit(**source(copied.site, HOST), lifecycle={"max_delete_documents": 0})
+    run(copied)
+    copied.site.delete_page(HOST, "/a.html")
+    run(copied)
+    decide(copied, "reject")
+    run(copied)
+    decide(copied, "restore")
+    run(copied)
+
+    copied.command("quarantine", "approve", "demo")
+    run(copied)
+
+    assert left(copied) == {"b", "c"}
+    assert is_verified(copied)

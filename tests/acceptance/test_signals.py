@@ -1,22 +1,29 @@
-"""Ctrl-C once finishes what is in hand and pushes; twice stops at once and loses nothing; SIGTERM and SIGHUP are as Ctrl-C once."""
+"""Ctrl-C once finishes what is in hand and pushes; twice stops at once and loses nothing; SIGTERM and SIGHUP are as Ctrl-C once.
+
+So do they while an index that is away is waited for at the end (X-I1).
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from searchcrawl.selftest.final_state import FinalState, inconsistencies
+from searchcrawl.store.states import DocumentState
+from tests.acceptance.support_outages import log
+from tests.acceptance.support_project import absent_index, environment, new_project, wait_until
+from tests.acceptance.support_stories import page, pages, source
 from tests.crawl_forks import Forks, started
 from tests.final_state import fetching, read_state, settled
-from tests.site.client import ROOT, SiteProcess, write_project
+from tests.site.client import ROOT, SiteProcess, configure, write_project
 
 pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("clean_site")]
 
@@ -103,8 +110,7 @@ def test_scrapy_crawl_when_terminated_as_by_scrapyd_then_pushes_and_the_next_run
 
     command = [sys.executable, "-m", "scrapy", "crawl", "demo"]
     with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL) as process:
-        while len(settled(folder)) < 20 and process.poll() is None:
-            signal.sigtimedwait([], 0.05)
+        wait_until(lambda: len(settled(folder)) >= 20 or process.poll() is not None)
         process.terminate()
         code = process.wait(60)
 
@@ -125,12 +131,38 @@ def test_signal_when_the_crawl_still_loads_then_its_exit_code_is_that_of_one_tha
     # What starts the tests may ignore SIGINT, as a shell does for commands in the background; the crawl would go on so.
     command = ["env", f"--default-signal={number.name}", sys.executable, "-m", "searchcrawl", "crawl", "demo"]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as crawl:
-        end = time.monotonic() + 60
-        while not (folder / "loading").exists() and time.monotonic() < end:
-            time.sleep(0.05)
+        wait_until((folder / "loading").exists)
         crawl.send_signal(number)
         _, said = crawl.communicate(timeout=60)
         code = crawl.returncode
 
     assert (code, said) == (3, "")
     assert site.requested() == []
+
+
+AWAY: Final = "signals.acme.test"
+
+
+@pytest.mark.parametrize(("times", "patience_seconds", "expected"), [(1, 4, 6), (2, 600, 3)], ids=["once", "twice"])
+def test_crawl_when_interrupted_while_the_index_is_away_then_it_is_waited_for_unless_that_was_twice(
+    site: SiteProcess, tmp_path: Path, times: int, patience_seconds: int, expected: int
+) -> None:
+    pages(site, AWAY, one=page("one"))
+    project = new_project(tmp_path, site, **source(site, AWAY))
+    configure(tmp_path, index=absent_index())
+    command = [sys.executable, "-m", "searchcrawl", "crawl", "demo", "--json"]
+    patient = ("-s", f"SEARCHCRAWL_INDEX_PATIENCE_SECONDS={patience_seconds}")
+
+    with subprocess.Popen([*command, *patient], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE) as running:
+        try:
+            for words in ("trying again", "SIGINT")[:times]:
+                wait_until(lambda words=words: words in log(tmp_path))
+                running.send_signal(signal.SIGINT)
+            output, _ = running.communicate(timeout=60)
+        finally:
+            running.kill()
+
+    status = json.loads(output)
+    assert (running.returncode, status["waiting"]) == (expected, 2)
+    assert status["run"]["end_reason"] == "finished" or times == 2
+    assert {row["document_state"] for row in project.rows().values()} <= {DocumentState.CACHED, DocumentState.SENDING}
