@@ -1,7 +1,8 @@
 """The cookies of one login, which stay within the origins of its source (RFC 6265; C10, X-N7, X-N10).
 
 No list of public suffixes is needed: cookies are sent only to origins that the source names. Each origin has its own: what
-one sets neither replaces nor deletes those of another, and none of them those that the login brought.
+one sets neither replaces nor deletes those of another, and none of them those that the login brought. ``http.cookiejar``
+keeps one for all origins of a host, without limits on how many and how large they are, and knows no prefixes of names.
 """
 
 from __future__ import annotations

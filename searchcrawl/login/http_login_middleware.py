@@ -1,7 +1,8 @@
 """HTTP Basic and Digest, for origins that may have the password (C10, X-N7, 959).
 
 The headers are those of RFC 7617 and RFC 7616. Their text has a character for each byte, as Latin-1 has: a realm goes back
-as it came, in whatever encoding.
+as it came, in whatever encoding. What ``requests`` has for Digest is for its own requests, and knows neither the hash of a
+name nor a next nonce.
 """
 
 from __future__ import annotations

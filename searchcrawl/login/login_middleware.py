@@ -124,29 +124,29 @@ class SessionLogin:
         self._under_way = UnderWay()
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
-        if urls.origin_of(request.url) not in self._origins or _is_of_browser(request):
+        if urls.origin_of(request.url) not in self._origins or _find_asker(request) == BROWSER_LOGIN:
             return None
-        if _is_of_page(request):
+        if _find_asker(request) == OF_PAGE:
             self._note_generations(request)
             return None
-        if not _is_of_login(request) and not self._session.generation:
+        if _find_asker(request) != "login" and not self._session.generation:
             return self._add_cookies_once_logged_in(request)
         self._add_cookies(request)
         return None
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response | Request]:
-        if urls.origin_of(request.url) not in self._origins or _is_of_browser(request):
+        if urls.origin_of(request.url) not in self._origins or _find_asker(request) == BROWSER_LOGIN:
             return response
-        of_page = _is_of_page(request)
+        of_page = _find_asker(request) == OF_PAGE
         # What a page asks for without cookies says nothing of the login.
         is_told = not of_page or b"Cookie" in request.headers
-        lost = is_told and not _is_of_login(request) and self._shows_lost_login(request, response)
+        lost = is_told and _find_asker(request) != "login" and self._shows_lost_login(request, response)
         if b"Set-Cookie" in response.headers and not of_page:
             # A server that no longer knows a session gives each of its requests a new one, where nobody is logged in:
             # that one must not take the place of the session which was renewed meanwhile.
             if not lost and request.meta.get("cookie_generation") == self._jar.generation:
                 cookies = [value.decode("latin-1") for value in response.headers.getlist(b"Set-Cookie")]
-                self._jar.store(response.url, cookies, of_login=_is_of_login(request))
+                self._jar.store(response.url, cookies, of_login=_find_asker(request) == "login")
             # Cookies are credentials: the cache and later stages must not see them. Those of a browser's requests are its own,
             # and it refuses some: what it has after a page is taken from it.
             del response.headers[b"Set-Cookie"]
@@ -303,18 +303,9 @@ class SessionLogin:
                 may_ask = session.renewals.seems_lost or not (patient and await under_way.wait(for_next=True))
 
 
-def _is_of_login(request: Request) -> bool:
-    return request.meta.get(META_KEY) == "login"
-
-
-def _is_of_page(request: Request) -> bool:
-    """Whether a page asks that a browser renders, which has the cookies of the login itself."""
-    return request.meta.get(META_KEY) == OF_PAGE
-
-
-def _is_of_browser(request: Request) -> bool:
-    """Whether a browser that logs in asks, which has cookies of its own."""
-    return request.meta.get(META_KEY) == BROWSER_LOGIN
+def _find_asker(request: Request) -> object:
+    """Who asks for what is no row: ``login``; a page that a browser renders; a browser that logs in, with its own cookies."""
+    return request.meta.get(META_KEY)
 
 
 class LoginMiddleware:
