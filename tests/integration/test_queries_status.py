@@ -191,15 +191,14 @@ def test_runs_when_one_ended_and_one_goes_on_then_the_newest_first_with_its_coun
     }
 
 
-def test_runs_when_a_source_is_named_then_its_own(filled: FilledStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_when_a_source_is_named_then_its_own_however_many_there_are(filled: FilledStore) -> None:
     with filled.database.write_once() as transaction:
         other = run_table.find_or_add_source(transaction, "other")
-        for _ in range(5):
+        for _ in range(510):
             run = run_table.start(transaction, other, fingerprint="", now_ms=1)
             run_table.end(transaction, run.id, now_ms=2, reason="finished", exit_code=0)
-    monkeypatch.setattr(run_table, "_PAGE_ROWS", 2)
 
-    assert [run["source"] for run in list_runs(filled.database, None)] == ["other"] * 5 + ["demo"]
+    assert [run["source"] for run in list_runs(filled.database, None)] == ["other"] * 510 + ["demo"]
     assert [run["source"] for run in list_runs(filled.database, "demo")] == ["demo"]
     assert {run["kind"] for run in list_runs(filled.database, "other")} <= set(RunKind)
     assert [*list_runs(filled.database, "never")] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 from collections.abc import Callable
@@ -70,8 +71,9 @@ def killed(work: Callable[[], None], at: str) -> None:
     """Does ``work`` in a process that kills itself at a failpoint; it must open its store by itself."""
     child = os.fork()
     if child == 0:
-        name, _, nth = at.partition(":")
-        failpoints._wanted, failpoints._active = (name, int(nth), "kill"), True
+        os.environ["SEARCHCRAWL_FAILPOINT"] = at
+        # It reads the environment once, when it is loaded.
+        importlib.reload(failpoints)
         try:
             work()
         finally:

@@ -24,6 +24,15 @@ from searchcrawl.store.runs.job_table import JobState
 from tests.integration.support_ticking import HOUR, MINUTE, MONDAY, World, cron, every
 
 
+@pytest.fixture
+def begun(make: Callable[..., World]) -> World:
+    """One whose crawl of ``a``, due every ten hours, has begun."""
+    world = make(schedules={"s": every(600)})
+    world.tick()
+    world.begin("a")
+    return world
+
+
 def test_interval_when_ticks_come_each_minute_then_runs_begin_on_time_and_an_overrun_is_reported(
     make: Callable[..., World],
 ) -> None:
@@ -98,54 +107,45 @@ def test_crawl_when_it_dies_then_begins_again_after_pauses_that_grow_and_each_ol
 
 
 def test_crawl_when_its_heartbeat_is_late_and_its_process_lives_then_it_goes_on_and_is_begun_once(
-    make: Callable[..., World],
+    begun: World,
 ) -> None:
-    world = make(schedules={"s": every(600)})
-    world.tick()
-    world.begin("a")
-    world.silence("a")
+    begun.silence("a")
 
-    asleep = world.tick(1)
-    world.end("a")
+    asleep = begun.tick(1)
+    begun.end("a")
 
     assert (asleep.running, asleep.failed) == (["a"], {})
-    assert [world.tick(minutes).started for minutes in (1, 60, 536, 2)] == [[], [], [], ["a"]]
+    assert [begun.tick(minutes).started for minutes in (1, 60, 536, 2)] == [[], [], [], ["a"]]
 
 
 ELSEWHERE = "elsewhere machine 1 boot 1 namespace 1 process 1 started 1"
 
 
-def test_crawl_when_it_was_given_up_and_ends_well_then_is_not_begun_again(make: Callable[..., World]) -> None:
-    world = make(schedules={"s": every(600)})
-    world.tick()
-    world.begin("a")
-    world.silence("a", ELSEWHERE)
+def test_crawl_when_it_was_given_up_and_ends_well_then_is_not_begun_again(begun: World) -> None:
+    begun.silence("a", ELSEWHERE)
 
-    given_up = world.tick()
-    world.end("a")
+    given_up = begun.tick()
+    begun.end("a")
 
     assert list(given_up.failed) == ["a"]
-    assert (world.job("a").state, [world.tick(minutes).started for minutes in (1, 60)]) == (JobState.ENDED, [[], []])
+    assert (begun.job("a").state, [begun.tick(minutes).started for minutes in (1, 60)]) == (JobState.ENDED, [[], []])
 
 
 def test_crawl_when_it_was_given_up_and_goes_on_then_its_job_does_and_one_that_is_stopped_waits(
-    make: Callable[..., World],
+    begun: World,
 ) -> None:
-    world = make(schedules={"s": every(600)})
-    world.tick()
-    world.begin("a")
-    taken, _ = world.leases["a"]
-    world.silence("a", ELSEWHERE)
-    world.tick()
-    world.database.write(lease.renew, taken)
+    taken, _ = begun.leases["a"]
+    begun.silence("a", ELSEWHERE)
+    begun.tick()
+    begun.database.write(lease.renew, taken)
 
-    again = world.tick()
-    world.silence("a", ELSEWHERE)
-    world.tick()
-    world.end("a", Exit.ENDED_EARLY)
+    again = begun.tick()
+    begun.silence("a", ELSEWHERE)
+    begun.tick()
+    begun.end("a", Exit.ENDED_EARLY)
 
     assert (again.running, again.waiting) == (["a"], [])
-    assert [world.tick(1).started, world.launched != []] == [["a"], True]
+    assert [begun.tick(1).started, begun.launched != []] == [["a"], True]
 
 
 @pytest.mark.parametrize(
@@ -157,20 +157,17 @@ def test_crawl_when_it_was_given_up_and_goes_on_then_its_job_does_and_one_that_i
     ],
 )
 def test_service_when_it_ends_then_what_was_cut_off_goes_on_but_not_what_finished_or_was_stopped_by_somebody(
-    make: Callable[..., World], *, stops: bool, exit_code: Exit, state: JobState
+    begun: World, *, stops: bool, exit_code: Exit, state: JobState
 ) -> None:
-    world = make(schedules={"s": every(600)})
-    world.tick()
-    world.begin("a")
-    service = Service(lambda: world.project, world.database, tell=print, warn=print)
+    service = Service(lambda: begun.project, begun.database, tell=print, warn=print)
 
     assert len(service.find_crawls()) == 1
     if stops:
-        stop(world.database, "a", wait_seconds=0)
+        stop(begun.database, "a", wait_seconds=0)
     assert len(service.find_crawls()) == 1
-    world.end("a", exit_code)
+    begun.end("a", exit_code)
 
-    assert world.job("a").state is state
+    assert begun.job("a").state is state
     assert service.find_crawls() == []
 
 
