@@ -10,7 +10,6 @@ import pytest
 
 from tests.crawl_forks import COMMANDS
 
-ROOT = Path(__file__).resolve().parents[2]
 GOOD = '[start]\nurls = ["https://example.org/"]\n[scope]\ninclude_hosts = ["example.org"]\n'
 
 

@@ -259,7 +259,6 @@ def test_tick_when_a_source_cannot_begin_then_the_reason_is_said_and_the_other_r
     assert (two.indexed(), len(settled(folder))) == ([], SOURCES["two"])
 
 
-HOST: Final = "gen.acme.test"
 #: The pages of each source.
 FIVE: Final = {name: 40 + number for number, name in enumerate(("one", "two", "three", "four", "five"))}
 SECONDS: Final = float(os.environ.get("SOAK_SECONDS", "3600"))
