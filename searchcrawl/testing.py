@@ -7,6 +7,7 @@ and spiders get of a page.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 
 from searchcrawl import clock, items, urls
@@ -64,10 +65,8 @@ def followed(
     name = getattr(rewriter, "__qualname__", type(rewriter).__qualname__)
     rewriting = Rewriting([PluginRewriter(rewriter, name)], Identity(tuple(strip_parameters)))
     rewriting.open(source)
-    try:
+    with closing(rewriting):
         return [_follow(rewriting, urls.resolve(link, referrer), referrer) for link in links]
-    finally:
-        rewriting.close()
 
 
 def converted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -95,10 +96,8 @@ def submit(project: Project, source: Source, database: Database, text: str) -> S
         return Submission(Result.INVALID, text, str(error))
     rewriting = build_rewriting(project, source)
     rewriting.open(source.name)
-    try:
+    with closing(rewriting):
         found = rewriting.normalise(url)
-    finally:
-        rewriting.close()
     decision = found.decision if found.code else build_boundary(source).decide(found.url, 1)
     if not decision.allowed or found.code:
         invalid = (found.code or refusal_code(decision)) == Code.MALFORMED_URL

@@ -26,8 +26,9 @@ def describe_receivers(transaction: Transaction, project: Project, source: Sourc
     Each is ``{"receiver", "source", "state", "position", "waiting", "refused", "lost", "error", "since", "documents"}``; ``position``
     is the number of the last entry of the change log that it has, ``documents`` are up to 100 that it refused.
     """
-    source_id = run_table.find_source(transaction, source.name)
-    known = {} if source_id is None else {row.name: row for row in receiver_table.load(transaction, source_id)}
+    # A source that never ran has nothing.
+    source_id = run_table.find_source(transaction, source.name) or 0
+    known = {row.name: row for row in receiver_table.load(transaction, source_id)}
     return [_describe(transaction, source, source_id, name, known.get(name)) for name in list_names(project, source)]
 
 
@@ -46,33 +47,20 @@ def warn_of_receivers(receivers: list[dict[str, Any]], name: str) -> Iterator[tu
 
 
 def _describe(
-    transaction: Transaction, source: Source, source_id: int | None, name: str, row: ReceiverRow | None
+    transaction: Transaction, source: Source, source_id: int, name: str, row: ReceiverRow | None
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    place, error = (LogPlace(), None) if row is None else (row.place, row.error)
+    is_paused = row is not None and row.is_paused
+    faulty = receiver_table.find_faulty(transaction, source_id, name, limit=_MOST_SHOWN)
+    return {
         "receiver": name,
         "source": source.name,
-        "state": "active",
-        "position": 0,
-        "waiting": 0,
-        "refused": 0,
-        "lost": 0,
-        "error": None,
-        "since": None,
-        "documents": [],
-    }
-    if source_id is None:
-        return found
-    place = LogPlace() if row is None else row.place
-    found["waiting"] = log_table.count_waiting(transaction, source_id, place)
-    if row is None:
-        return found
-    faulty = receiver_table.find_faulty(transaction, source_id, name, limit=_MOST_SHOWN)
-    return found | {
-        "state": "paused" if row.is_paused else "away" if row.error is not None else "active",
+        "state": "paused" if is_paused else "away" if error is not None else "active",
         "position": place.seq,
+        "waiting": log_table.count_waiting(transaction, source_id, place),
         "refused": receiver_table.count_faulty(transaction, source_id, name, lost=False),
         "lost": receiver_table.count_faulty(transaction, source_id, name, lost=True),
-        "error": row.error,
-        "since": clock.iso(row.error_ms),
-        "documents": [{"url": url, "error": error} for url, error in faulty],
+        "error": error,
+        "since": None if row is None else clock.iso(row.error_ms),
+        "documents": [{"url": url, "error": why} for url, why in faulty],
     }

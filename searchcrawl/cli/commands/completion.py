@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import argcomplete
@@ -107,26 +108,13 @@ class _Words:
         before = (getattr(parsed_args, _ARGUMENTS, None) or []) if self._of_arguments else []
         words = self._words[len(before)] if len(before) < len(self._words) else ()
         found = [word for word in words if _LITERAL.fullmatch(word)]
-        if "NAME" in words:
-            found += _list_sources()
-        if "PLAN" in words:
-            found += _list_plans()
+        # No source, or no plan, where there is no project here, or it cannot be read: a shell shows no errors.
+        with suppress(SearchcrawlError):
+            if "NAME" in words:
+                found += list_names_below(find_project())
+            if "PLAN" in words:
+                # Imported here: it is seldom asked for, and each press of the key loads this anew.
+                from searchcrawl.operations.plan_file import list_plan_names  # noqa: PLC0415
+
+                found += list_plan_names(load_project(find_project()))
         return [word for word in found if word.startswith(prefix)]
-
-
-def _list_sources() -> list[str]:
-    try:
-        return list_names_below(find_project())
-    except SearchcrawlError:
-        # There is no project here, or it cannot be read: a shell shows no errors.
-        return []
-
-
-def _list_plans() -> list[str]:
-    # Imported here: it is seldom asked for, and each press of the key loads this anew.
-    from searchcrawl.operations.plan_file import list_plan_names  # noqa: PLC0415
-
-    try:
-        return list_plan_names(load_project(find_project()))
-    except SearchcrawlError:
-        return []

@@ -137,7 +137,9 @@ class Command(BaseCommand):
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
         if opts.all:
             return _crawl_all(self.load_project(), opts)
-        job = _find_job(opts.arguments)
+        # The token of the try that it belongs to; "" for one that was started in another way.
+        token = dict(pair.partition("=")[::2] for pair in opts.arguments).get(_JOB, "")
+        job = token if job_table.is_token(token) else ""
         with _note_failed_job(self.load_project, args[0], job):
             return self._execute(args[0], opts, job)
 
@@ -438,13 +440,6 @@ def _list_options(opts: argparse.Namespace) -> Iterator[str]:
         yield from ("--logfile", opts.logfile)
     if opts.json:
         yield "--json"
-
-
-def _find_job(arguments: Sequence[str]) -> str:
-    """The token of the try that a crawl belongs to; "" for one that was started in another way."""
-    pairs = dict(pair.partition("=")[::2] for pair in arguments)
-    token = pairs.get(_JOB, "")
-    return token if job_table.is_token(token) else ""
 
 
 @contextmanager

@@ -34,6 +34,8 @@ from searchcrawl.urls import ParsedUrl
 
 _SOURCE: Final = "site"
 _PAGES: Final = 100
+#: A text as a basic string of TOML, which JSON strings are, too.
+_toml: Final = json.dumps
 #: The delay between requests to a site of others; none on networks of the user.
 _DELAY_SECONDS: Final = 1.0
 
@@ -167,11 +169,6 @@ def _is_own(url: ParsedUrl, networks: Sequence[_Network]) -> bool:
     return bool(addresses) and all(
         address.is_private and any(address in network for network in networks) for address in addresses
     )
-
-
-def _toml(text: str) -> str:
-    """A text as a basic string of TOML, which JSON strings are, too."""
-    return json.dumps(text)
 
 
 def _run(command: Sequence[str], root: Path) -> tuple[int, bytes]:
