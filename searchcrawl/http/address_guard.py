@@ -36,8 +36,6 @@ _FORBIDDEN_V4: Final = tuple(
     )
 )
 _UNICAST_V6: Final = IPv6Network("2000::/3")
-_TEREDO: Final = IPv6Network("2001::/32")
-_SIX_TO_FOUR: Final = IPv6Network("2002::/16")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _FORBIDDEN_V6: Final = tuple(
     (IPv6Network(cidr), name)
@@ -152,13 +150,11 @@ def _decide(ip: IPv4Address | IPv6Address, forbidden: Iterable[tuple[IPv4Network
 
 def _find_embedded_v4(ip: IPv6Address) -> tuple[IPv4Address, ...]:
     """The IPv4 addresses to which a transition mechanism finally sends (RFC 3056, 4380, 6052)."""
-    if ip in _SIX_TO_FOUR and ip.sixtofour is not None:
+    if ip.sixtofour is not None:
         return (ip.sixtofour,)
-    if ip in _TEREDO and ip.teredo is not None:
+    if ip.teredo is not None:
         return ip.teredo
-    if ip in _NAT64:
-        return (IPv4Address(int(ip) & 0xFFFFFFFF),)
-    return ()
+    return (IPv4Address(int(ip) & 0xFFFFFFFF),) if ip in _NAT64 else ()
 
 
 def _build_refusal(rule: str) -> Decision:

@@ -14,14 +14,7 @@ from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.http.side_requests import ASKED_FOR, SideRequestFailed
-from searchcrawl.http.visit_end import (
-    PUBLIC_ONLY,
-    VisitEnded,
-    build_visit_end,
-    find_claim,
-    find_redirects,
-    join_lines,
-)
+from searchcrawl.http.visit_end import PUBLIC_ONLY, VisitEnded, build_visit_end, find_claim, find_redirects, join_lines
 from searchcrawl.items import Claim, Outcome
 from searchcrawl.kinds.kind import SourceKind
 from searchcrawl.rules.boundary import Boundary, refusal_code

@@ -54,8 +54,6 @@ class NameCache:
     def store(self, name: str, answer: DnsAnswer) -> None:
         """Stores an answer."""
         self._known.pop(name, None)
-        if self._most_names <= 0:
-            return
         if len(self._known) >= self._most_names:
             del self._known[next(iter(self._known))]
         self._known[name] = (clock.monotonic() + answer.kept_ms / 1000, answer)

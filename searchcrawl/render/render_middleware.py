@@ -25,12 +25,7 @@ from searchcrawl.http.visit_end import PAGES, VisitEnded, build_visit_end, find_
 from searchcrawl.items import Claim, Hop, Outcome
 from searchcrawl.politeness.backoff import may_retry
 from searchcrawl.render.browser_request import DecodedAnswer, resolve
-from searchcrawl.render.rendered_page import (
-    RENDERED_TYPE,
-    BrowserUnavailable,
-    RenderedPage,
-    RenderFailed,
-)
+from searchcrawl.render.rendered_page import RENDERED_TYPE, BrowserUnavailable, RenderedPage, RenderFailed
 from searchcrawl.render.renderer import Renderer, RenderPlan
 from searchcrawl.rules import rendering
 from searchcrawl.rules.redirects import write_target

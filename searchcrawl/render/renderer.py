@@ -116,13 +116,7 @@ _MOST_CHARACTERS: Final = 200
 class Renderer:
     """The browser of one source, and what is known of its pages. For the event loop."""
 
-    def __init__(
-        self,
-        run: Run,
-        wall: CrawlWall,
-        *,
-        trial: RenderTrial | None = None,
-    ) -> None:
+    def __init__(self, run: Run, wall: CrawlWall, *, trial: RenderTrial | None = None) -> None:
         self._run = run
         self._wall = wall
         self._browser: Browser | None = None

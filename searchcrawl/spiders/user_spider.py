@@ -20,13 +20,7 @@ from scrapy.exceptions import DropItem, IgnoreRequest, NotConfigured
 from searchcrawl import clock, plugins, urls
 from searchcrawl.codes import Code
 from searchcrawl.documents.shown_document import TEXTS, change, show
-from searchcrawl.documents.user_pipeline import (
-    PipelineStep,
-    PluginCall,
-    PluginErrors,
-    ServiceStep,
-    UserPipeline,
-)
+from searchcrawl.documents.user_pipeline import PipelineStep, PluginCall, PluginErrors, ServiceStep, UserPipeline
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.html.links import MAX_LINKS
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_redirects, join_lines

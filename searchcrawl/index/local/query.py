@@ -12,14 +12,7 @@ import tantivy
 from tantivy import Occur
 
 from searchcrawl.exceptions import UnsupportedByIndex
-from searchcrawl.index.forms import (
-    build_folder,
-    build_stemmer,
-    find_optional,
-    find_required,
-    find_stemmed,
-    find_stems,
-)
+from searchcrawl.index.forms import build_folder, build_stemmer, find_optional, find_required, find_stemmed, find_stems
 from searchcrawl.index.local import schema
 from searchcrawl.index.query import AllOf, AnyOf, Everything, Query, Range, Term, find_sequence, parse
 from searchcrawl.index.receiver import SearchQuery

@@ -11,15 +11,7 @@ from typing import Any, Final
 
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.characters import is_cjk
-from searchcrawl.index.forms import (
-    find_beginnings,
-    find_optional,
-    find_required,
-    find_stemmed,
-    fold,
-    lower,
-    most_added,
-)
+from searchcrawl.index.forms import find_beginnings, find_optional, find_required, find_stemmed, fold, lower, most_added
 from searchcrawl.index.query import (
     AllOf,
     AnyOf,
