@@ -69,7 +69,6 @@ class Cookie:
         return self.is_for_port(url.port) and _covers(self.path, url.path)
 
     def names_host(self, host: str) -> bool:
-        """Whether it is a cookie of ``host``."""
         return _is_below(host, self.domain) if self.below else host == self.domain
 
     def is_for_port(self, port: int) -> bool:
@@ -94,7 +93,6 @@ class CookieJar:
         self.generation = 0
 
     def clear(self) -> None:
-        """Forgets all cookies."""
         self._of_origin.clear()
         self._of_domain.clear()
         self._not_of_login = 0

@@ -155,7 +155,6 @@ def pack_keys(keys: Collection[int]) -> bytes:
 
 
 def unpack_keys(packed: bytes) -> frozenset[int]:
-    """The keys that ``pack_keys`` packed."""
     return frozenset(array("Q", packed))
 
 

@@ -179,7 +179,6 @@ class NormalisedUrl(NamedTuple):
 
     @property
     def link(self) -> Link:
-        """The link to it."""
         return Link(self.url, False, self.display, self.found_as)
 
 

@@ -77,7 +77,6 @@ class PageWords(NamedTuple):
 
     @classmethod
     def of(cls, url: str, title: str, text: str) -> Self:
-        """The words of the page at ``url``."""
         echoes = frozenset(split_url(url)).union(split_words(title[:_MAX_CHARACTERS]))
         return cls(frozenset(split_words(text[:_MAX_CHARACTERS])), echoes)
 
@@ -95,12 +94,10 @@ class Sketch(NamedTuple):
 
     @classmethod
     def unpack(cls, packed: bytes) -> Self:
-        """The sketch of which these are the bytes."""
         count, *hashes = array("I", packed)
         return cls(array("I", hashes[:count]), array("I", hashes[count:]))
 
     def pack(self) -> bytes:
-        """The sketch as bytes."""
         return array("I", [len(self.plain), *self.plain, *self.echoed]).tobytes()
 
     def is_near(self, other: Sketch) -> bool:

@@ -54,7 +54,6 @@ class Sample:
 
     @classmethod
     def of(cls, page: Page, *, asked: str) -> Self:
-        """The sample of ``page``, the answer to ``asked``."""
         return cls(title=tuple(words_of(page.title)), text=tuple(words_of(page.all_text)), echoes=_words_of_url(asked))
 
 

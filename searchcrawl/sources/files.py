@@ -87,7 +87,6 @@ def has_spiders_folder(root: Path) -> bool:
 
 
 def list_spider_files(root: Path) -> list[Path]:
-    """Its modules."""
     return sorted((root / SPIDERS_DIR).glob("*.py"))
 
 
