@@ -21,7 +21,7 @@ from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.encoding import find_codec, find_encoding
 from searchcrawl.http.content_coding import BrokenCoding, decode_in_pieces
 from searchcrawl.items import SitemapUrl
-from searchcrawl.sitemaps.scanner import FeedScanner, LineScanner, Scanner, SitemapEntry, SitemapScanner
+from searchcrawl.sitemaps.scanner import FeedScanner, LineScanner, SitemapEntry, SitemapScanner
 
 #: The limits of the protocol on one file; the rest is not read.
 MAX_URLS: Final = 50_000
@@ -174,7 +174,7 @@ class SitemapParser:
         yield from scanner.finish()
         self.whole = scanner.ended and not self.note
 
-    def _scanner(self, head: str) -> Scanner:
+    def _scanner(self, head: str) -> LineScanner | FeedScanner | SitemapScanner:
         start = head.lstrip(_BLANK)
         # If no tag comes first, a server may have put its own messages before it.
         match = _FIRST.match(start, _skip_prolog(start)) if start.startswith("<") else _FIRST.search(start)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 _MAX_KEPT: Final = 64 * 1024
 #: Between two tags: text, CDATA and comments.
@@ -44,28 +44,15 @@ class SitemapEntry(NamedTuple):
     bases: Sequence[str] | None = None
 
 
-class Scanner(Protocol):
-    """Takes text in pieces and returns the entries that are complete."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether the end of the list was seen."""
-
-    def feed(self, text: str) -> Sequence[SitemapEntry]:
-        """The entries that this piece completes."""
-
-    def finish(self) -> Sequence[SitemapEntry]:
-        """Returns the entries that are left at the end of the text, without one that was cut."""
-
-
 class LineScanner:
-    """Finds one URL a line."""
+    """Finds one URL a line, as the other scanners find entries; ``ended``: the end of the list was seen."""
 
     def __init__(self) -> None:
         self._rest = ""
         self.ended = False
 
     def feed(self, text: str) -> Sequence[SitemapEntry]:
+        """The entries that this piece completes."""
         *lines, self._rest = (self._rest + text).splitlines(keepends=True) or [""]
         if self._rest.endswith(("\n", "\r")):
             lines.append(self._rest)
@@ -74,6 +61,7 @@ class LineScanner:
         return [SitemapEntry(line) for line in lines if line.strip()]
 
     def finish(self) -> Sequence[SitemapEntry]:
+        """The entries that are left at the end of the text, without one that was cut."""
         self.ended = True
         return [SitemapEntry(self._rest)] if self._rest.strip() else []
 

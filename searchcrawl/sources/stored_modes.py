@@ -26,7 +26,8 @@ def apply_umask(project: Project) -> None:
         if root not in path.parents:
             continue
         try:
-            if _differs(path, mask):
+            mode = path.stat().st_mode
+            if stat.S_IMODE(mode) != _find_mode(mode, mask):
                 for each in _walk(path):
                     _bring(each, mask)
         except FileNotFoundError:
@@ -36,13 +37,9 @@ def apply_umask(project: Project) -> None:
             logger.warning("umask: %s stays readable as it is: %s", error.filename or path, error.strerror)
 
 
-def _differs(path: Path, mask: int) -> bool:
-    mode = path.stat().st_mode
-    return stat.S_IMODE(mode) & 0o777 != _most(mode) & ~mask
-
-
-def _most(mode: int) -> int:
-    return 0o777 if stat.S_ISDIR(mode) else 0o666
+def _find_mode(mode: int, mask: int) -> int:
+    """The mode of a file or folder under a umask; such as the setgid bit of a folder stay."""
+    return (stat.S_IMODE(mode) & ~0o777) | ((0o777 if stat.S_ISDIR(mode) else 0o666) & ~mask)
 
 
 def _walk(path: Path) -> Iterator[Path]:
@@ -63,9 +60,7 @@ def _bring(path: Path, mask: int) -> None:
     if path.is_symlink():
         return
     try:
-        mode = path.stat().st_mode
-        # Such as the setgid bit of a folder stay.
-        path.chmod((stat.S_IMODE(mode) & ~0o777) | (_most(mode) & ~mask))
+        path.chmod(_find_mode(path.stat().st_mode, mask))
     except FileNotFoundError:
         # Another process writes there.
         return
