@@ -16,8 +16,7 @@ from sqlalchemy import ColumnElement, Row, and_, delete, func, select, text, upd
 
 from searchcrawl import clock
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import read_parts
+from searchcrawl.store.many_rows import read_parts, upsert_rows
 from searchcrawl.store.schema import hosts, robots_copies, urls
 from searchcrawl.store.statements import split
 
@@ -49,8 +48,7 @@ def find_or_add(transaction: Transaction, names: Iterable[str]) -> dict[str, int
     # wait for each other.
     missing = [name for name in wanted if name not in found]
     if missing:
-        statement = dialect_of(transaction).upsert(hosts, ["name"])
-        transaction.execute(statement, [{"name": name, "used_ms": now_ms} for name in missing])
+        upsert_rows(transaction, hosts, ("name",), [{"name": name, "used_ms": now_ms} for name in missing])
         found |= {name: host_id for name, (host_id, _) in _find(transaction, missing).items()}
     return {name: found[short] for name, short in stored.items()}
 
@@ -240,12 +238,8 @@ def save_robots(transaction: Transaction, origin: str, body: bytes, fetched_ms: 
     """
     if len(origin) > _MAX_NAME_CHARACTERS:
         return
-    transaction.execute(
-        dialect_of(transaction).upsert(
-            robots_copies, ["origin"], lambda new: {"body": new.body, "fetched_ms": new.fetched_ms}
-        ),
-        {"origin": origin, "body": isal_zlib.compress(body, 1), "fetched_ms": fetched_ms},
-    )
+    row = {"origin": origin, "body": isal_zlib.compress(body, 1), "fetched_ms": fetched_ms}
+    upsert_rows(transaction, robots_copies, ("origin",), [row], ("body", "fetched_ms"))
 
 
 def find_robots(transaction: Transaction, origin: str, *, since_ms: int = 0) -> bytes | None:

@@ -17,8 +17,7 @@ from searchcrawl import urls as identities
 from searchcrawl.store.batch_table import BATCH_COLUMNS, BatchDocument
 from searchcrawl.store.documents.document_events import HELD_CHANGED, LEFT_BEHIND
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import count_rows, read_page, read_parts, write_parts
+from searchcrawl.store.many_rows import count_rows, read_page, read_parts, upsert_rows, write_parts
 from searchcrawl.store.run_schema import batches, faulty, receivers, tombstones
 from searchcrawl.store.runs.run_table import draw_log_number
 from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, documents, urls
@@ -239,7 +238,7 @@ def bury(transaction: Transaction, source_id: int, name: str, url_ids: Sequence[
             }
             for url, first_seq in found
         ]
-        transaction.execute(dialect_of(transaction).upsert(tombstones, ["source_id", "seq", "digest"]), rows)
+        upsert_rows(transaction, tombstones, ("source_id", "seq", "digest"), rows)
 
 
 def drop_tombstones(transaction: Transaction, source_id: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import itemgetter
 from typing import Any
 
@@ -15,6 +15,7 @@ from sqlalchemy import (
     FromClause,
     Row,
     Select,
+    Table,
     TextClause,
     Update,
     bindparam,
@@ -124,6 +125,22 @@ def write_rows(transaction: Transaction, statement: UpdateBase, rows: Sequence[_
     if rows:
         sql, arrange = _compile(statement, transaction.dialect, tuple(rows[0]))
         transaction.exec_driver_sql(sql, [arrange(row) for row in rows])
+
+
+def upsert_rows(
+    transaction: Transaction, table: Table, key: tuple[str, ...], rows: Sequence[_Row], changes: tuple[str, ...] = ()
+) -> None:
+    """Adds rows, as ``write_rows``; where one with the same ``key`` is there, its columns ``changes`` get the new values."""
+    write_rows(transaction, _build_upsert(dialect_of(transaction), table, key, changes), rows)
+
+
+# Kept: building it takes longer than writing a row with it.
+@cache
+def _build_upsert(dialect: Any, table: Table, key: tuple[str, ...], changes: tuple[str, ...]) -> UpdateBase:
+    found: UpdateBase = dialect.upsert(
+        table, key, (lambda new: {name: new[name] for name in changes}) if changes else None
+    )
+    return found
 
 
 @lru_cache(maxsize=64)

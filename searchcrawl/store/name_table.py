@@ -15,6 +15,7 @@ from sqlalchemy import bindparam, delete, or_, select, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.many_rows import upsert_rows
 from searchcrawl.store.schema import name_answers, name_turns
 from searchcrawl.store.statements import split
 from searchcrawl.terminal import to_one_line
@@ -122,9 +123,6 @@ def _take_turns(transaction: Transaction, count: int, interval_ms: int, now_ms: 
 def tell(transaction: Transaction, answers: Mapping[str, DnsAnswer]) -> None:
     """Stores what DNS said."""
     now_ms = dialect_of(transaction).read_clock_ms(transaction)
-    statement = dialect_of(transaction).upsert(
-        name_answers, ["name"], lambda new: {name: new[name] for name in ("addresses", "error", "until_ms")}
-    )
     rows = [
         {
             "name": name,
@@ -134,7 +132,7 @@ def tell(transaction: Transaction, answers: Mapping[str, DnsAnswer]) -> None:
         }
         for name, answer in sorted(answers.items())
     ]
-    transaction.execute(statement, rows)
+    upsert_rows(transaction, name_answers, ("name",), rows, ("addresses", "error", "until_ms"))
 
 
 def drop_old(transaction: Transaction) -> None:

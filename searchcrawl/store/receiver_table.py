@@ -12,9 +12,8 @@ from sqlalchemy import ColumnElement, and_, delete, exists, func, select, update
 from searchcrawl import clock
 from searchcrawl.store import log_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.log_table import NOT_NOW, START, LogPlace
-from searchcrawl.store.many_rows import count_rows, find_among, write_parts
+from searchcrawl.store.many_rows import count_rows, find_among, upsert_rows, write_parts
 from searchcrawl.store.run_schema import faulty, receivers
 from searchcrawl.store.schema import documents, urls
 
@@ -230,19 +229,13 @@ def _add_faults(transaction: Transaction, source_id: int, name: str, faults: Map
         {**of_receiver, "url_id": url_id, "seq": fault.seq, "error": fault.error, "known": int(fault.is_known)}
         for url_id, fault in faults.items()
     ]
-    if rows:
-        statement = dialect_of(transaction).upsert(
-            faulty,
-            ["source_id", "receiver", "url_id"],
-            lambda new: {"seq": new.seq, "error": new.error, "known": new.known},
-        )
-        transaction.execute(statement, rows)
+    upsert_rows(transaction, faulty, ("source_id", "receiver", "url_id"), rows, ("seq", "error", "known"))
 
 
 def _add(transaction: Transaction, source_id: int, name: str) -> None:
     """Adds a receiver; one that is there stays as it is."""
-    statement = dialect_of(transaction).upsert(receivers, ["source_id", "name"])
-    transaction.execute(statement.values(source_id=source_id, name=name, generation=_now()))
+    row = {"source_id": source_id, "name": name, "generation": _now()}
+    upsert_rows(transaction, receivers, ("source_id", "name"), [row])
 
 
 def _now() -> int:

@@ -31,8 +31,7 @@ from searchcrawl.codes import READ, SUCCESS, Code, CodeClass, facts_of, is_retri
 from searchcrawl.items import SitemapEnd
 from searchcrawl.rules.recrawl import MOST_AHEAD_MS, Proof, Word
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import find_among, read_parts, select_fields, write_parts, write_rows
+from searchcrawl.store.many_rows import find_among, read_parts, select_fields, upsert_rows, write_parts, write_rows
 from searchcrawl.store.schema import sitemaps, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.urls import url_classes
@@ -107,11 +106,8 @@ def sort_by_reading(transaction: Transaction, source_id: int, wanted: Sequence[s
 def add(transaction: Transaction, source_id: int, wanted: Iterable[str], *, parent_id: int | None = None) -> list[int]:
     """The ids of sitemaps, rising; new rows are added, and belong to the index ``parent_id``."""
     keys = {identities.key(url): url for url in wanted}
-    if not keys:
-        return []
-    statement = dialect_of(transaction).upsert(sitemaps, ["source_id", "key"])
     rows = [{"source_id": source_id, "key": key, "url": url, "parent_id": parent_id} for key, url in keys.items()]
-    transaction.execute(statement, rows)
+    upsert_rows(transaction, sitemaps, ("source_id", "key"), rows)
     query = select(sitemaps.c.id).where(sitemaps.c.source_id == source_id)
     return sorted(row.id for row in read_parts(transaction, query, sitemaps.c.key, keys))
 

@@ -16,8 +16,7 @@ from searchcrawl.items import Place
 from searchcrawl.store.documents.document_events import PUT_BACK
 from searchcrawl.store.documents.presence import is_in
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import read_parts, set_rows, write_parts
+from searchcrawl.store.many_rows import read_parts, set_rows, upsert_rows, write_parts, write_rows
 from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, KEPT, PLACE, documents, former_documents, outlinks, urls
 from searchcrawl.store.statements import split
 from searchcrawl.store.states import AT_HAND, MOVING, SHOWN, UNSENT, DocumentState
@@ -78,18 +77,14 @@ def keep(transaction: Transaction, source_id: int, run_id: int, sketches: Mappin
             {**row._mapping, "source_id": source_id, "run_id": run_id, "sketch": sketches[row.url_id]}
             for row in transaction.execute(query)
         ]
-    _add(transaction, rows)
+    upsert_rows(transaction, former_documents, ("url_id",), rows, ("sketch",))
 
 
 def note_held(transaction: Transaction, source_id: int, run_id: int, sketches: Mapping[int, bytes]) -> None:
     """Notes new texts that were not taken, by row id: as if their documents had been changed and put back."""
     held = {"source_id": source_id, "run_id": run_id, "restored": 1, "state": int(DocumentState.NONE)}
-    _add(transaction, [{**held, "url_id": url_id, "sketch": sketch} for url_id, sketch in sketches.items()])
-
-
-def _add(transaction: Transaction, rows: list[dict[str, Any]]) -> None:
-    statement = dialect_of(transaction).upsert(former_documents, ["url_id"], lambda new: {"sketch": new.sketch})
-    _execute(transaction, statement, rows)
+    rows = [{**held, "url_id": url_id, "sketch": sketch} for url_id, sketch in sketches.items()]
+    upsert_rows(transaction, former_documents, ("url_id",), rows, ("sketch",))
 
 
 def forget(transaction: Transaction, source_id: int, *, until_run: int) -> bool:
@@ -180,7 +175,7 @@ def restore(transaction: Transaction, url_ids: Sequence[int], *, readable: Colle
         rows = list(transaction.execute(query.where(here)))
         states = {row.url_id: _choose_state(row, has_record=row.url_id in readable) for row in rows}
         back = [(row, state) for row in rows if (state := states[row.url_id]) is not None]
-        _execute(transaction, _SET, [_build_values(row, state, readable) for row, state in back])
+        write_rows(transaction, _SET, [_build_values(row, state, readable) for row, state in back])
         # The index has the new text, and nobody has the old one any more: the next visit must count as a change.
         unknown = update(documents).values(etag=None, last_modified=None, body_digest=None)
         write_parts(
@@ -196,11 +191,6 @@ def restore(transaction: Transaction, url_ids: Sequence[int], *, readable: Colle
             Restored(row.url_id, row.run_id, row.now_code in COPIES, row.failed_runs, row.failures) for row in rows
         ]
     return restored
-
-
-def _execute(transaction: Transaction, statement: Any, parameters: list[dict[str, Any]]) -> None:
-    if parameters:
-        transaction.execute(statement, parameters)
 
 
 def _choose_state(row: Row[Any], *, has_record: bool) -> DocumentState | None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Final, NamedTuple
 
-from sqlalchemy import Insert, Table, bindparam, func, select, update
+from sqlalchemy import Table, bindparam, func, select, update
 
 from searchcrawl.store import batch_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.engine.dialect import Dialect, dialect_of
-from searchcrawl.store.many_rows import find_among, write_rows
+from searchcrawl.store.many_rows import find_among, upsert_rows
 from searchcrawl.store.run_schema import segments
 from searchcrawl.store.schema import documents, former_documents
 from searchcrawl.store.statements import split
@@ -65,12 +63,7 @@ def set_committed(transaction: Transaction, source_id: int, number: int, committ
     The writer calls it in the transaction of each group.
     """
     row = {"source_id": source_id, "number": number, "committed_bytes": committed_bytes}
-    write_rows(transaction, _build_upsert(dialect_of(transaction)), [row])
-
-
-@cache
-def _build_upsert(dialect: Dialect) -> Insert:
-    return dialect.upsert(segments, ["source_id", "number"], lambda new: {"committed_bytes": new.committed_bytes})
+    upsert_rows(transaction, segments, ("source_id", "number"), [row], ("committed_bytes",))
 
 
 def find_ages(transaction: Transaction, source_id: int) -> dict[int, int]:

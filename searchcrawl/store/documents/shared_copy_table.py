@@ -14,8 +14,7 @@ from sqlalchemy.sql.selectable import NamedFromClause
 from searchcrawl.codes import Code
 from searchcrawl.store.documents.presence import is_in, is_there
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import has_row, read_parts, write_parts
+from searchcrawl.store.many_rows import has_row, read_parts, upsert_rows, write_parts
 from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, documents, listing_dues, sources, urls
 from searchcrawl.store.states import SHOWN, DocumentState, Leaving, Sharing
 
@@ -176,8 +175,7 @@ def split_foreign(
 def add_dues(transaction: Transaction, foreign: Mapping[int, int]) -> None:
     """Notes that documents are to be sent again by their own sources, by row id: their lists of copies have changed."""
     rows = [{"url_id": url_id, "source_id": source_id} for url_id, source_id in sorted(foreign.items())]
-    if rows:
-        transaction.execute(dialect_of(transaction).upsert(listing_dues, ["url_id"]), rows)
+    upsert_rows(transaction, listing_dues, ("url_id",), rows)
 
 
 def add_dues_of_survivors(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> None:

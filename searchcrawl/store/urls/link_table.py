@@ -10,15 +10,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from functools import cache
 from typing import Final, NamedTuple
 
 from isal import isal_zlib
-from sqlalchemy import Insert, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import bindparam, delete, func, insert, or_, select, update
 
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.engine.dialect import Dialect, dialect_of
-from searchcrawl.store.many_rows import has_row, read_parts, write_parts, write_rows
+from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.many_rows import has_row, read_parts, upsert_rows, write_parts, write_rows
 from searchcrawl.store.schema import documents, outlinks, refused_links, unfollowed_links, urls
 
 #: So many characters of a title are kept: longer ones only tell less well which words of links it has.
@@ -79,12 +78,7 @@ def store(
 ) -> None:
     """Replaces the links of pages, given by page id, and their texts."""
     rows = [row._asdict() for row in _build_rows(links, texts or {})]
-    write_rows(transaction, _build_upsert(dialect_of(transaction)), rows)
-
-
-@cache
-def _build_upsert(dialect: Dialect) -> Insert:
-    return dialect.upsert(outlinks, ["url_id"], lambda new: {"links": new.links, "texts": new.texts})
+    upsert_rows(transaction, outlinks, ("url_id",), rows, ("links", "texts"))
 
 
 def is_new(transaction: Transaction, links: Mapping[int, Sequence[int]], texts: Mapping[int, LinkTexts]) -> bool:

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, bindparam, delete, or_, select, update
 from searchcrawl.rules.traps import PRODUCTIVE_PAGES, WITH_TEXT
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.many_rows import read_page, read_parts
+from searchcrawl.store.many_rows import read_page, read_parts, upsert_rows
 from searchcrawl.store.schema import patterns, render_patterns, urls
 
 #: URLs that are read by one query.
@@ -190,9 +190,5 @@ def forget_gains(transaction: Transaction, source_id: int) -> None:
 
 def store_gains(transaction: Transaction, source_id: int, gains: Mapping[int, Gains]) -> None:
     """Writes what is known of some sets."""
-    if gains:
-        statement = dialect_of(transaction).upsert(
-            render_patterns, ["source_id", "key"], lambda new: {"rendered": new.rendered, "gained": new.gained}
-        )
-        rows = [{"source_id": source_id, "key": key, **known._asdict()} for key, known in gains.items()]
-        transaction.execute(statement, rows)
+    rows = [{"source_id": source_id, "key": key, **known._asdict()} for key, known in gains.items()]
+    upsert_rows(transaction, render_patterns, ("source_id", "key"), rows, ("rendered", "gained"))
