@@ -42,40 +42,31 @@ def cut_redirect_chains(
     A visit does not see how long the chain that led to its row is. A redirect that closes a loop, or exceeds the limit,
     gets the code 963 and no target. All other visits are returned unchanged.
     """
-    chains = _Chains(transaction, source_id, max_redirects)
-    return [chains.cut(item) for item in items]
+    earlier: dict[str, str] = {}
 
+    def leads_back(url: str, target: str) -> bool:
+        """Whether the redirects that are known from ``target`` on lead to ``url``, those of items before included."""
+        at: str | None = target
+        for _ in range(max_redirects):
+            if at is None or at == url:
+                break
+            at = earlier.get(at) or url_queries.find_redirect_target(transaction, source_id, at)
+        return at == url
 
-class _Chains:
-    """The chains of redirects of a source, those of the items that came before included."""
-
-    def __init__(self, transaction: Transaction, source_id: int, max_redirects: int) -> None:
-        self._transaction = transaction
-        self._source_id = source_id
-        self._max_redirects = max_redirects
-        self._earlier: dict[str, str] = {}
-
-    def cut(self, item: Document | Outcome) -> Document | Outcome:
+    def cut(item: Document | Outcome) -> Document | Outcome:
         """The item, or 963 in its place."""
         if not isinstance(item, Outcome) or not is_redirect(item):
             return item
-        target = item.links[0].url
-        before = url_queries.find_redirects_before(self._transaction, item.claim.url_id, limit=self._max_redirects)
+        url, target = item.claim.url, item.links[0].url
+        before = url_queries.find_redirects_before(transaction, item.claim.url_id, limit=max_redirects)
         # The pages of a loop may all have been found by links, and none by the redirect to it.
-        looped = target in before or self._leads_back(item.claim.url, target)
-        if looped or len(before) >= self._max_redirects:
-            return _end_chain(item, "redirect loop" if looped else f"more than {self._max_redirects} redirects")
-        self._earlier[item.claim.url] = target
+        looped = target in before or leads_back(url, target)
+        if looped or len(before) >= max_redirects:
+            return _end_chain(item, "redirect loop" if looped else f"more than {max_redirects} redirects")
+        earlier[url] = target
         return item
 
-    def _leads_back(self, url: str, target: str) -> bool:
-        """Whether the redirects that are known from ``target`` on lead to ``url``."""
-        at: str | None = target
-        for _ in range(self._max_redirects):
-            if at is None or at == url:
-                break
-            at = self._earlier.get(at) or url_queries.find_redirect_target(self._transaction, self._source_id, at)
-        return at == url
+    return [cut(item) for item in items]
 
 
 def _end_chain(item: Outcome, reason: str) -> Outcome:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Event
 from typing import Final, NamedTuple
 
 from searchcrawl import clock, urls
@@ -54,7 +53,7 @@ class Sent(NamedTuple):
         return Sent(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BatchSender:
     """Sends sealed batches of one run; each method may be repeated without harm (D8).
 
@@ -67,10 +66,10 @@ class BatchSender:
     retry: IndexRetry
     on_sent: Callable[[int], None] | None = None
     space: CacheSpace = field(init=False)
-    _checked: Event = field(default_factory=Event)
+    _checked: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "space", CacheSpace(self.run, self.cache))
+        self.space = CacheSpace(self.run, self.cache)
 
     def hurry(self) -> None:
         """Notes that no page is fetched any more: the processors are free for the index."""
@@ -157,11 +156,11 @@ class BatchSender:
         get what it had before, and nothing would tell any more that the store is older.
         """
         index, run = self.receiver, self.run
-        if not isinstance(index, SearchIndex) or self._checked.is_set():
+        if not isinstance(index, SearchIndex) or self._checked:
             return
         self.retry.attempt(index.ping)
         self.retry.attempt(lambda: require_known(index, run.database, run.source.name))
-        self._checked.set()
+        self._checked = True
 
     def _send_part(self, batch: SealedBatch, part: Sequence[tuple[int, IndexedDocument]]) -> int:
         reach("batch.post.begin")

@@ -66,11 +66,6 @@ def flush(sender: BatchSender) -> Sent:
     return sent if last is None else sent.plus(sender.deliver(last))
 
 
-def request_resend(run: Run) -> None:
-    """Notes that all documents are to be sent again, with new versions; ``continue_resend`` does it."""
-    run.write(batch_table.begin_resend, run.source_id, clock.now_ms())
-
-
 def continue_resend(sender: BatchSender) -> Sent:
     """Sends the rest of a resend from the cache, a full cache at a time; raises as ``BatchSender.deliver``."""
     run = sender.run

@@ -35,13 +35,11 @@ class Told(NamedTuple):
     """What a claiming thread calls.
 
     ``filled`` is called when there are claims to hand out. ``exhausted`` is called once, when nothing is left: all
-    claimed rows were committed, and a look that began after that found no row. ``failed`` is called with the error of
-    the store.
+    claimed rows were committed, and a look that began after that found no row.
     """
 
     filled: Callable[[], None]
     exhausted: Callable[[], None]
-    failed: Callable[[Exception], None]
 
 
 class ClaimingThread(ABC):
@@ -111,11 +109,11 @@ class ClaimingThread(ABC):
                 pause = self._step()
             except SearchcrawlError as error:
                 logger.warning("claiming stops: %s", error)
-                self._told.failed(error)
+                self._run.shutdown.fail(error)
                 return
             except Exception as error:  # the edge of the thread: whatever it is ends the run
                 logger.exception("claiming stops")
-                self._told.failed(error)
+                self._run.shutdown.fail(error)
                 return
             if pause is None:
                 self._told.exhausted()

@@ -59,15 +59,11 @@ class Frontier:
         #: whether nothing is left to claim
         self.exhausted = False
         self._find_end_reason = find_end_reason
-        self.claiming = build_claims(run, window, Told(self._handle_filled, self._finish, run.shutdown.fail))
+        self.claiming = build_claims(run, window, Told(self._handle_filled, self._finish))
 
     def in_flight(self) -> int:
         """How many claims were handed out and have not ended."""
         return self.window.in_flight
-
-    def open(self) -> None:
-        """Reads which hosts are blocked, before the first request; raises StoreError."""
-        self.claiming.open()
 
     def start(self, wake: Callable[[], None]) -> None:
         """Starts the claiming thread; ``wake`` is called, in any thread, when there may be a next claim."""

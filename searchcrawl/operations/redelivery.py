@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from searchcrawl import clock
 from searchcrawl.cache.opening import open_cache
 from searchcrawl.comparison.bring_together import bring_together, prepare_resend
 from searchcrawl.delivery import delivery_queue
@@ -81,7 +82,7 @@ def resend(
         if run is not None:
             if isinstance(receiver, SearchIndex):
                 receiver.ping()
-            delivery_queue.request_resend(run)
+            run.write(batch_table.begin_resend, run.source_id, clock.now_ms())
             if isinstance(receiver, SearchIndex):
                 bring_together(run, receiver, resending=True)
             prepare_resend(run)

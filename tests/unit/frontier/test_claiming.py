@@ -34,6 +34,7 @@ class Watched:
     """A claiming thread whose scans are counted."""
 
     def __init__(self, filled: FilledStore, *, delay_seconds: float, trap_after: int = 0) -> None:
+        self.run = filled.run
         self.window = Window(HostRegistry(host_concurrency=4, delay_seconds=delay_seconds))
         self.exhausted = threading.Event()
         self.scans = 0
@@ -42,7 +43,7 @@ class Watched:
         self.claiming = Claiming(
             filled.run,
             self.window,
-            Told(self._filled, self.exhausted.set, lambda error: pytest.fail(str(error))),
+            Told(self._filled, self.exhausted.set),
             traps=self.traps,
             may_claim=self._may_claim,
             may_revisit=lambda: True,
@@ -71,6 +72,7 @@ class Watched:
             self.exhausted.wait(0.01)
         self.exhausted.wait(seconds)
         self.claiming.stop()
+        assert self.run.shutdown.failure is None
 
 
 def admit(filled: FilledStore, *, count: int, rows: int) -> None:
