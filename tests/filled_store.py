@@ -28,7 +28,7 @@ from searchcrawl.store.documents.document_table import DocumentUpdate
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.run_schema import batches, leases
 from searchcrawl.store.runs.lease import Lease
-from searchcrawl.store.schema import documents
+from searchcrawl.store.schema import PLACE, documents
 from searchcrawl.store.states import BatchState, DocumentState, FetchState
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.url_table import NewUrl, Settled
@@ -155,9 +155,7 @@ class FilledStore:
         """Where the record of a document lies, by the store."""
         with self.database.read_once() as transaction:
             row = transaction.execute(documents.select().where(documents.c.url_id == self.ids[path])).one()
-        if row.segment is None:
-            return None
-        return Place(row.segment, row.record_offset, row.response_bytes, row.fields_bytes)
+        return Place.read(getattr(row, name) for name in PLACE)
 
     def rows(self, **wanted: Any) -> list[dict[str, Any]]:
         """What ``urls`` shows."""

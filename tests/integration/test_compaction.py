@@ -10,8 +10,6 @@ from typing import Final
 import pytest
 
 from searchcrawl import failpoints
-from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.commit.turned_pages import TurnedPages
 from searchcrawl.delivery import cache_space
 from searchcrawl.delivery.cache_space import CacheSpace
@@ -288,10 +286,10 @@ def test_turned_pages_when_a_record_is_moved_while_it_is_read_then_it_is_found(
 ) -> None:
     wasted(cached)
     limit = total(cached) - BODY
-    tested = TurnedPages(cached.run, DocumentCache(SegmentFolder(cached.project.cache_dir / "demo")))
+    tested = TurnedPages(cached.run, cached.cache)
     find = former_table.find_earlier
 
-    def move_then(transaction: Transaction, url_ids: list[int]) -> dict[int, tuple[former_table.Place | None, int]]:
+    def move_then(transaction: Transaction, url_ids: list[int]) -> dict[int, tuple[Place | None, int]]:
         found = find(transaction, url_ids)
         monkeypatch.undo()
         with ThreadPoolExecutor(1) as other:

@@ -7,8 +7,6 @@ from typing import Any
 
 from sqlalchemy import update
 
-from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.delivery import delivery_queue
 from searchcrawl.delivery.delivery_extension import DeliveryThread
 from searchcrawl.store.schema import documents
@@ -18,8 +16,7 @@ from tests.redelivering import NAMES, Hurrying, Solid, away
 
 
 def begin(cached: CachedStore, receiver: Any = None) -> DeliveryThread:
-    cache = DocumentCache(SegmentFolder(cached.project.cache_dir / "demo"))
-    return DeliveryThread(cached.run, receiver or cached.index, cache, retry_seconds=0)
+    return DeliveryThread(cached.run, receiver or cached.index, cached.cache, retry_seconds=0)
 
 
 def wait_until_sent(delivery: DeliveryThread) -> bool:
