@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import orjson
 
 from searchcrawl.index.receiver import Batch
+from searchcrawl.index.solr.receiver import SolrReceiver
 from searchcrawl.items import IndexedDocument, Removal
 from tests.threaded_site import QuietHandler, ThreadedSite
 
@@ -46,6 +47,8 @@ class ScriptedSolr(ThreadedSite):
         super().__init__(Exchange)
         #: the URL of its core
         self.core_url = f"http://127.0.0.1:{self.port}/solr/scripted"
+        #: a receiver of it, which waits two seconds at most
+        self.receiver = SolrReceiver(self.core_url, timeout_seconds=2, max_answer_bytes=100_000)
         self.script = [*script]
         self.received: list[Received] = []
         #: What /admin/metrics says of the cores, as JSON; such requests are neither scripted nor noted.
@@ -57,6 +60,10 @@ class ScriptedSolr(ThreadedSite):
         self.read_back: list[str] = []
         #: So many updates are reset before they are read.
         self.unread = 0
+
+    def __exit__(self, *_: object) -> None:
+        self.receiver.close()
+        super().__exit__()
 
     def step(self, request: Received) -> Step:
         """Notes a request and tells how to answer it."""

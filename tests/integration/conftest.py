@@ -18,7 +18,6 @@ from searchcrawl.sources.project import Project
 from tests.filled_store import CachedStore, FilledStore
 from tests.integration.support_ticking import World
 from tests.page_wall import RunningBrowser
-from tests.scripted_solr import ScriptedSolr
 
 
 @pytest.fixture
@@ -35,14 +34,6 @@ def cached(tmp_path: Path, store_url: str) -> Iterator[CachedStore]:
     store = CachedStore(tmp_path, store_url)
     yield store
     store.close()
-
-
-@pytest.fixture
-def scripted_receiver(scripted_solr: ScriptedSolr) -> Iterator[SolrReceiver]:
-    """A receiver of the scripted server, which waits two seconds at most."""
-    receiver = SolrReceiver(scripted_solr.core_url, timeout_seconds=2, max_answer_bytes=100_000)
-    yield receiver
-    receiver.close()
 
 
 @pytest.fixture

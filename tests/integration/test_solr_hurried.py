@@ -26,9 +26,9 @@ def large_batch(count: int, **odd: Any) -> Batch:
 
 
 @pytest.fixture
-def hurried(scripted_receiver: SolrReceiver) -> SolrReceiver:
-    scripted_receiver.hurry()
-    return scripted_receiver
+def hurried(scripted_solr: ScriptedSolr) -> SolrReceiver:
+    scripted_solr.receiver.hurry()
+    return scripted_solr.receiver
 
 
 def test_deliver_when_it_hurries_then_two_requests_are_under_way_at_once_and_have_all_documents(

@@ -63,12 +63,12 @@ def tls_url(tmp_path: Path) -> Iterator[str]:
     ],
 )
 def test_i6_deliver_when_this_is_no_index_then_misconfigured_and_asked_once(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, step: Step, words: str
+    scripted_solr: ScriptedSolr, step: Step, words: str
 ) -> None:
     scripted_solr.script = [step]
 
     with pytest.raises(IndexMisconfigured, match=rf"^searchcrawl\.toml: index\.url: .*{words}"):
-        scripted_receiver.deliver(small_batch("a", "b"))
+        scripted_solr.receiver.deliver(small_batch("a", "b"))
 
     assert len(scripted_solr.received) == 1
 
@@ -82,28 +82,26 @@ def test_i6_deliver_when_this_is_no_index_then_misconfigured_and_asked_once(
     ids=["scan", "search"],
 )
 def test_i6_ask_when_the_core_has_another_schema_then_misconfigured(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, ask: Callable[[SolrReceiver], object]
+    scripted_solr: ScriptedSolr, ask: Callable[[SolrReceiver], object]
 ) -> None:
     reason = "Cursor functionality requires a sort containing a uniqueKey field tie breaker"
     refused = scripts.status(400, orjson.dumps({"responseHeader": {"status": 400}, "error": {"msg": reason}}))
     scripted_solr.script = [refused] * 9
 
     with pytest.raises(IndexMisconfigured, match=rf"^searchcrawl\.toml: index\.url: .*{reason}"):
-        ask(scripted_receiver)
+        ask(scripted_solr.receiver)
 
 
-def test_i6_deliver_when_the_answer_is_a_bomb_then_little_memory_is_taken(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
-) -> None:
+def test_i6_deliver_when_the_answer_is_a_bomb_then_little_memory_is_taken(scripted_solr: ScriptedSolr) -> None:
     scripted_solr.script = [scripts.status(404)]
     with pytest.raises(IndexMisconfigured):
-        scripted_receiver.deliver(small_batch("a"))
+        scripted_solr.receiver.deliver(small_batch("a"))
     scripted_solr.script = [scripts.bomb]
 
     tracemalloc.start()
     try:
         with pytest.raises(IndexMisconfigured):
-            scripted_receiver.deliver(small_batch("a"))
+            scripted_solr.receiver.deliver(small_batch("a"))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -111,9 +109,7 @@ def test_i6_deliver_when_the_answer_is_a_bomb_then_little_memory_is_taken(
     assert peak < 20_000_000
 
 
-def test_deliver_when_the_answer_is_compressed_then_it_is_read(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
-) -> None:
+def test_deliver_when_the_answer_is_compressed_then_it_is_read(scripted_solr: ScriptedSolr) -> None:
     scripted_solr.script = [scripts.zipped]
 
-    assert scripted_receiver.deliver(small_batch("a")) == [Receipt("a", True)]
+    assert scripted_solr.receiver.deliver(small_batch("a")) == [Receipt("a", True)]

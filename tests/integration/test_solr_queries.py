@@ -15,29 +15,29 @@ from tests.scripted_solr import ScriptedSolr, Step, small_batch
 
 
 def test_all_that_relies_on_versions_or_commits_when_solr_replays_its_log_then_unavailable_and_nothing_is_sent(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+    scripted_solr: ScriptedSolr,
 ) -> None:
     scripted_solr.script = [scripts.good]
     scripted_solr.metrics = b'{"solr.core.scripted":{"TLOG.state":0}}'
 
     with pytest.raises(IndexUnavailable, match="replaying") as raised:
-        scripted_receiver.commit()
+        scripted_solr.receiver.commit()
     with pytest.raises(IndexUnavailable, match="replaying"):
-        scripted_receiver.deliver(small_batch("a"))
+        scripted_solr.receiver.deliver(small_batch("a"))
     with pytest.raises(IndexUnavailable, match="replaying"):
-        list(scripted_receiver.scan(None))
+        list(scripted_solr.receiver.scan(None))
 
     assert scripted_solr.received == []
     assert raised.value.retry_after_seconds == 1
 
 
 def test_versions_when_they_are_asked_for_again_at_once_then_solr_is_not_asked_again_whether_it_answers(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+    scripted_solr: ScriptedSolr,
 ) -> None:
     answer = b'{"responseHeader":{"status":0},"status":"OK","response":{"numFound":0,"start":0,"docs":[]}}'
     scripted_solr.script = [scripts.status(200, answer)]
 
-    found = [dict(scripted_receiver.find_versions([f"demo:{number}"])) for number in range(3)]
+    found = [dict(scripted_solr.receiver.find_versions([f"demo:{number}"])) for number in range(3)]
 
     asked = [request.path.partition("?")[0].rstrip("/").rpartition("/")[2] for request in scripted_solr.received]
     assert (found, asked) == ([{}, {}, {}], ["ping", "select", "select", "select"])
@@ -57,24 +57,22 @@ def test_versions_when_they_are_asked_for_again_at_once_then_solr_is_not_asked_a
     ],
 )
 def test_deliver_when_no_replay_is_known_of_then_documents_are_sent(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, metrics: bytes
+    scripted_solr: ScriptedSolr, metrics: bytes
 ) -> None:
     scripted_solr.script = [scripts.good]
     scripted_solr.metrics = metrics
 
-    assert scripted_receiver.deliver(small_batch("a")) == [Receipt("a", True)]
+    assert scripted_solr.receiver.deliver(small_batch("a")) == [Receipt("a", True)]
 
 
-def test_commit_when_the_answer_is_bad_then_raises(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
-) -> None:
+def test_commit_when_the_answer_is_bad_then_raises(scripted_solr: ScriptedSolr) -> None:
     scripted_solr.script = [scripts.status(500), scripts.status(200), scripts.good]
 
     with pytest.raises(IndexUnavailable):
-        scripted_receiver.commit()
+        scripted_solr.receiver.commit()
     with pytest.raises(IndexMisconfigured):
-        scripted_receiver.commit()
-    scripted_receiver.commit()
+        scripted_solr.receiver.commit()
+    scripted_solr.receiver.commit()
 
     assert scripted_solr.received[2].body == {"commit": {"openSearcher": True, "waitSearcher": True}}
 
@@ -91,22 +89,22 @@ def test_commit_when_the_answer_is_bad_then_raises(
     ],
 )
 def test_search_scan_and_ping_when_solr_is_ill_then_raise_alike(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, step: Step, error: type[Exception]
+    scripted_solr: ScriptedSolr, step: Step, error: type[Exception]
 ) -> None:
     scripted_solr.script = [step]
 
     with pytest.raises(error):
-        scripted_receiver.search(SearchQuery(words="x"))
+        scripted_solr.receiver.search(SearchQuery(words="x"))
     with pytest.raises(error):
-        list(scripted_receiver.scan(None))
+        list(scripted_solr.receiver.scan(None))
     with pytest.raises(error):
-        scripted_receiver.ping()
+        scripted_solr.receiver.ping()
 
     assert len(scripted_solr.received) == 3
 
 
 def test_search_when_solr_takes_no_query_of_this_size_then_the_query_is_refused_and_solr_is_not_ill(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+    scripted_solr: ScriptedSolr,
 ) -> None:
     reason = b"Query contains too many nested clauses; maxClauseCount is set to 1024"
     scripted_solr.script = [
@@ -115,22 +113,20 @@ def test_search_when_solr_takes_no_query_of_this_size_then_the_query_is_refused_
     ]
 
     with pytest.raises(UnsupportedByIndex, match="too many nested clauses"):
-        scripted_receiver.search(SearchQuery(words="x"))
+        scripted_solr.receiver.search(SearchQuery(words="x"))
 
 
 def test_ping_when_the_schema_is_a_stranger_then_misconfigured_and_names_what_is_missing(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+    scripted_solr: ScriptedSolr,
 ) -> None:
     schema = scripts.status(200, b'{"responseHeader":{"status":0},"fields":[{"name":"id"},{"name":"url"}]}')
     scripted_solr.script = [scripts.good, schema]
 
     with pytest.raises(IndexMisconfigured, match=r"/solr/scripted: its schema lacks .*crawl_version.*solr/configset"):
-        scripted_receiver.ping()
+        scripted_solr.receiver.ping()
 
 
-def test_ping_when_fields_have_other_types_then_misconfigured_and_names_them(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
-) -> None:
+def test_ping_when_fields_have_other_types_then_misconfigured_and_names_them(scripted_solr: ScriptedSolr) -> None:
     types = {"crawl_version": "string", "title": "string", "first_seen": "pdate", "id": "string"}
     fields = [{"name": name, "type": types.get(name, "unknown")} for name in REQUIRED_FIELDS]
     classes = {"string": "solr.StrField", "pdate": "solr.DatePointField"}
@@ -145,18 +141,16 @@ def test_ping_when_fields_have_other_types_then_misconfigured_and_names_them(
         r"fields of ours with other types, crawl_version \(solr.StrField\), title \(solr.StrField\): create the core"
     )
     with pytest.raises(IndexMisconfigured, match=named):
-        scripted_receiver.ping()
+        scripted_solr.receiver.ping()
 
 
 @pytest.mark.parametrize("fields", [b"1", b"null", b'["id"]', b'[{"type":"id"}]'])
-def test_ping_when_the_schema_is_none_then_misconfigured(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, fields: bytes
-) -> None:
+def test_ping_when_the_schema_is_none_then_misconfigured(scripted_solr: ScriptedSolr, fields: bytes) -> None:
     schema = scripts.status(200, b'{"responseHeader":{"status":0},"fields":%s}' % fields)
     scripted_solr.script = [scripts.good, schema]
 
     with pytest.raises(IndexMisconfigured, match="no core of searchcrawl"):
-        scripted_receiver.ping()
+        scripted_solr.receiver.ping()
 
 
 @pytest.mark.parametrize(

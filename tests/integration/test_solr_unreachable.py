@@ -20,13 +20,11 @@ from tests.solr_server import free_port
 from tests.tcp_server import TcpServer
 
 
-def test_i5_deliver_when_the_request_is_too_large_then_smaller_ones_are_sent(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
-) -> None:
+def test_i5_deliver_when_the_request_is_too_large_then_smaller_ones_are_sent(scripted_solr: ScriptedSolr) -> None:
     names = [f"d{number}" for number in range(16)]
     scripted_solr.script = [scripts.refusing(413, when=lambda ids: len(ids) > 4)]
 
-    receipts = scripted_receiver.deliver(small_batch(*names))
+    receipts = scripted_solr.receiver.deliver(small_batch(*names))
 
     assert all(receipt.accepted for receipt in receipts)
     taken = [name for request in scripted_solr.received if len(request.ids) <= 4 for name in request.ids]
@@ -73,38 +71,38 @@ def test_i5_deliver_when_the_request_is_too_large_then_smaller_ones_are_sent(
     ],
 )
 def test_i7_deliver_when_the_outcome_is_unknown_then_unavailable_and_the_next_try_succeeds(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, step: Step
+    scripted_solr: ScriptedSolr, step: Step
 ) -> None:
     scripted_solr.script = [step, scripts.good]
 
     with pytest.raises(IndexUnavailable):
-        scripted_receiver.deliver(small_batch("a", "b"))
+        scripted_solr.receiver.deliver(small_batch("a", "b"))
 
-    assert scripted_receiver.deliver(small_batch("a", "b")) == [Receipt("a", True), Receipt("b", True)]
+    assert scripted_solr.receiver.deliver(small_batch("a", "b")) == [Receipt("a", True), Receipt("b", True)]
     assert scripted_solr.received[0] == scripted_solr.received[1]
 
 
 def test_i7_deliver_when_reset_before_it_is_read_then_unavailable_and_the_next_try_succeeds(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+    scripted_solr: ScriptedSolr,
 ) -> None:
     scripted_solr.script = [scripts.good]
     scripted_solr.unread = 1
 
     with pytest.raises(IndexUnavailable):
-        scripted_receiver.deliver(small_batch("a", "b"))
+        scripted_solr.receiver.deliver(small_batch("a", "b"))
 
-    assert scripted_receiver.deliver(small_batch("a", "b")) == [Receipt("a", True), Receipt("b", True)]
+    assert scripted_solr.receiver.deliver(small_batch("a", "b")) == [Receipt("a", True), Receipt("b", True)]
     assert [request.ids for request in scripted_solr.received] == [["a", "b"]]
 
 
 @pytest.mark.parametrize("step", [scripts.silent, scripts.drip_header, scripts.drip_body])
 def test_i2_deliver_when_the_answer_takes_too_long_then_the_total_time_is_the_limit(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, step: Step
+    scripted_solr: ScriptedSolr, step: Step
 ) -> None:
     scripted_solr.script = [step]
 
     with pytest.raises(IndexUnavailable, match="no complete answer within 2 s"):
-        scripted_receiver.deliver(small_batch("a"))
+        scripted_solr.receiver.deliver(small_batch("a"))
 
 
 @pytest.mark.parametrize("content", ["word", "word " * 2_000_000], ids=["no-answer", "not-even-read"])
@@ -203,7 +201,6 @@ def test_i1_deliver_when_the_name_is_unknown_then_unavailable_and_says_so(monkey
 )
 def test_i5_deliver_when_asked_to_come_back_then_the_seconds_are_told_within_bounds(
     scripted_solr: ScriptedSolr,
-    scripted_receiver: SolrReceiver,
     status: int,
     retry_after: str | timedelta,
     least: float | None,
@@ -220,7 +217,7 @@ def test_i5_deliver_when_asked_to_come_back_then_the_seconds_are_told_within_bou
     scripted_solr.script = [answer]
 
     with pytest.raises(IndexUnavailable) as raised:
-        scripted_receiver.deliver(small_batch("a"))
+        scripted_solr.receiver.deliver(small_batch("a"))
 
     told = raised.value.retry_after_seconds
     assert told is None if least is None or most is None else told is not None and least <= told <= most
