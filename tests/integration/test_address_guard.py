@@ -16,6 +16,8 @@ NAMES = ["pinned.test", "deep.below.wild.test", "PINNED.TEST.", "dns.test", "bot
 RESOLVE = {"pinned.test": "127.0.0.2", "*.wild.test": "127.0.0.2"}
 DNS = {"dns.test": ["127.0.0.2"], "both.test": ["127.0.0.2", "::1"], "mixed.test": ["127.0.0.2", "127.0.0.1", "::1"]}
 REDIRECTED = ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"]
+#: The canary, and what became of each URL.
+Visited = tuple[Canary, dict[str, dict[str, Any]]]
 
 
 def forbidden_urls(canary: Canary, server: HostileServer) -> list[str]:
@@ -39,8 +41,8 @@ def crawl(job: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module", params=["as-written", "as-identity"])
-def visited(request: pytest.FixtureRequest) -> Iterator[tuple[Canary, dict[str, dict[str, Any]]]]:
-    """Everything forbidden was visited once: the canary, and what became of each URL."""
+def visited(request: pytest.FixtureRequest) -> Iterator[Visited]:
+    """Everything forbidden was visited once."""
     with Canary() as canary, HostileServer() as server:
         forbidden = forbidden_urls(canary, server)
         job: dict[str, Any] = {
@@ -54,17 +56,13 @@ def visited(request: pytest.FixtureRequest) -> Iterator[tuple[Canary, dict[str, 
         yield canary, visits
 
 
-def test_forbidden_address_when_visited_in_every_way_then_listener_sees_nothing(
-    visited: tuple[Canary, dict[str, dict[str, Any]]],
-) -> None:
+def test_forbidden_address_when_visited_in_every_way_then_listener_sees_nothing(visited: Visited) -> None:
     canary, _ = visited
 
     assert canary.seen == []
 
 
-def test_forbidden_address_when_visited_then_no_page_comes_of_it(
-    visited: tuple[Canary, dict[str, dict[str, Any]]],
-) -> None:
+def test_forbidden_address_when_visited_then_no_page_comes_of_it(visited: Visited) -> None:
     _, visits = visited
 
     allowed = {url for url, visit in visits.items() if visit["code"] == 200}
@@ -72,9 +70,7 @@ def test_forbidden_address_when_visited_then_no_page_comes_of_it(
     assert {url.rpartition("/")[2] for url in allowed} == {"refresh"}
 
 
-def test_forbidden_address_when_spelled_plainly_or_led_to_then_code_is_907(
-    visited: tuple[Canary, dict[str, dict[str, Any]]],
-) -> None:
+def test_forbidden_address_when_spelled_plainly_or_led_to_then_code_is_907(visited: Visited) -> None:
     canary, visits = visited
     led = [url for url in visits if "redirect-1-" in url or "redirect-3-" in url]
 

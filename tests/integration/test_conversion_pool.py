@@ -15,21 +15,14 @@ import pytest
 from searchcrawl.codes import Code
 from searchcrawl.convert.convert_pipeline import ConversionPool
 from searchcrawl.convert.html_converter import HTML
-from searchcrawl.convert.pdf_converter import PDF as PDF_CONVERTER
+from searchcrawl.convert.pdf_converter import PDF
 from searchcrawl.exceptions import ConversionFailed, NoConverter
 from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import Link, Page
 from searchcrawl.worker_pool import WorkerPool
+from tests.site.client import ROOT
+from tests.site.pdf import make_pdf
 
-ROOT = Path(__file__).resolve().parents[2]
-PDF = (
-    b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n"
-    b"2 0 obj\n<< /Type /Pages /Kids [3 0 R] /Count 1 >>\nendobj\n"
-    b"3 0 obj\n<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents 4 0 R /Resources << /Font << /F 5 0 R >> >> >>\nendobj\n"
-    b"4 0 obj\n<< /Length 36 >>\nstream\nBT /F 9 Tf 9 9 Td (Hello PDF) Tj ET \nendstream\nendobj\n"
-    b"5 0 obj\n<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>\nendobj\n"
-    b"trailer\n<< /Root 1 0 R >>\n%%EOF\n"
-)
 #: Starts a pool, tells the id of its process and waits to be killed.
 ORPHAN = """
 import os, time
@@ -64,8 +57,8 @@ def test_conversion_pool_when_given_a_pdf_then_gives_its_page() -> None:
     pool = ConversionPool()
     context = ConversionContext(url="http://example.com/a.pdf")
 
-    good = pool.submit(PDF_CONVERTER, PDF, context)
-    broken = pool.submit(PDF_CONVERTER, b"%PDF-", context)
+    good = pool.submit(PDF, make_pdf("Hello PDF"), context)
+    broken = pool.submit(PDF, b"%PDF-", context)
 
     assert (good.result(60).title, good.result().text) == ("a.pdf", "Hello PDF")
     with pytest.raises(ConversionFailed, match="PDF") as caught:
@@ -88,16 +81,6 @@ def test_conversion_pool_when_given_a_long_page_then_gives_all_its_links() -> No
     pool.close()
 
 
-def test_conversion_pool_when_what_a_worker_sent_cannot_be_used_then_the_page_fails() -> None:
-    pool = ConversionPool()
-    broken = replace(PDF_CONVERTER, convert=convert_to_what_nobody_can_read)
-
-    page = pool.submit(broken, b"", ConversionContext(url="http://example.com/"))
-
-    assert "no number" in str(page.exception(60))
-    pool.close()
-
-
 class Unreadable(str):
     """It can be sent, and not be read again."""
 
@@ -107,22 +90,29 @@ class Unreadable(str):
         return int, ("no number",)
 
 
+LINK = Link("http://example.com/\nsecond line")
+
+
 def convert_to_what_nobody_can_read(body: bytes, context: ConversionContext) -> Page:
     return Page(title=Unreadable("title"))
 
 
-def test_conversion_pool_when_a_link_has_two_lines_then_it_comes_as_it_was() -> None:
-    pool = ConversionPool()
-    converter = replace(PDF_CONVERTER, convert=convert_to_a_link_of_two_lines)
-
-    page = pool.submit(converter, b"", ConversionContext(url="http://example.com/"))
-
-    assert page.result(60).links == (Link("http://example.com/\nsecond line"),)
-    pool.close()
-
-
 def convert_to_a_link_of_two_lines(body: bytes, context: ConversionContext) -> Page:
-    return Page(links=(Link("http://example.com/\nsecond line"),))
+    return Page(links=(LINK,))
+
+
+def test_conversion_pool_when_a_page_is_odd_then_it_comes_as_it_was_or_fails() -> None:
+    pool = ConversionPool()
+    context = ConversionContext(url="http://example.com/")
+
+    unreadable, two_lines = (
+        pool.submit(replace(PDF, convert=convert), b"", context)
+        for convert in (convert_to_what_nobody_can_read, convert_to_a_link_of_two_lines)
+    )
+
+    assert "no number" in str(unreadable.exception(60))
+    assert two_lines.result(60).links == (LINK,)
+    pool.close()
 
 
 def test_pool_when_document_error_is_raised_then_future_fails_with_it(pool: WorkerPool) -> None:

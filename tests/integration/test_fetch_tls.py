@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -60,32 +59,18 @@ def fetched(url: str, *, start: str | None = None, **fetch: Any) -> Response:
     return asyncio.run(fetch_once())
 
 
-@pytest.fixture
-def trusted(tmp_path: Path) -> Iterator[tuple[HostileServer, Path]]:
+def test_certificate_when_self_signed_then_is_refused_unless_its_authority_is_named_or_nothing_is_verified(
+    tmp_path: Path,
+) -> None:
     certificate = write_certificate(tmp_path)
     with server_with(certificate) as server:
-        yield server, certificate
+        url = f"https://site.test:{server.port}/ok"
+        named = fetched(url, ca_file=str(certificate))
+        unverified = fetched(url, verify_certificates=False)
+        with pytest.raises(CertificateRefused, match="self-signed"):
+            fetched(url)
 
-
-def test_certificate_when_its_authority_is_named_then_page_arrives(trusted: tuple[HostileServer, Path]) -> None:
-    server, certificate = trusted
-
-    response = fetched(f"https://site.test:{server.port}/ok", ca_file=str(certificate))
-
-    assert (response.status, response.body) == (200, PAGE)
-
-
-def test_certificate_when_self_signed_then_is_refused(trusted: tuple[HostileServer, Path]) -> None:
-    server, _ = trusted
-
-    with pytest.raises(CertificateRefused, match="self-signed"):
-        fetched(f"https://site.test:{server.port}/ok")
-
-
-def test_certificate_when_not_verified_by_wish_then_page_arrives(trusted: tuple[HostileServer, Path]) -> None:
-    server, _ = trusted
-
-    assert fetched(f"https://site.test:{server.port}/ok", verify_certificates=False).status == 200
+    assert (named.status, named.body, unverified.status) == (200, PAGE, 200)
 
 
 @pytest.mark.parametrize(
