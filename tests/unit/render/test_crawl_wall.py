@@ -22,16 +22,7 @@ from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.redirects import TargetRules
 from searchcrawl.rules.rewriting import Identity, Rewriting
-
-
-class Turns(RateLimiter):
-    """Notes which hosts were waited for."""
-
-    def __init__(self) -> None:
-        self.taken: list[str] = []
-
-    async def wait_until_allowed(self, host: str) -> None:
-        self.taken.append(host)
+from tests.fetch_crawl import NotingRateLimiter
 
 
 class Robots:
@@ -231,7 +222,7 @@ def test_c10_method_when_scripts_may_post_then_to_their_own_origin_and_named_hos
 
 
 def test_c10_resource_when_robots_forbids_it_then_it_gets_no_turn_and_is_refused_from_then_on() -> None:
-    turns, robots = Turns(), Robots(site="User-agent: *\nDisallow: /api/", cdn=None)
+    turns, robots = NotingRateLimiter(), Robots(site="User-agent: *\nDisallow: /api/", cdn=None)
     here = wall(robots=robots, turns=turns)
     said = []
     for url in ("http://site.test/x.js", "http://site.test/api/1", "http://cdn.test/x.js"):
@@ -240,7 +231,7 @@ def test_c10_resource_when_robots_forbids_it_then_it_gets_no_turn_and_is_refused
         except RequestRefused as error:
             said.append((str(error), error.code))
 
-    assert turns.taken == ["site.test:80"]
+    assert turns.turns == ["site.test:80"]
     (forbidden, for_good), (unknown, for_now) = said
     assert forbidden.startswith("robots.txt: ")
     assert unknown == "robots.txt of http://cdn.test: 503"
