@@ -169,8 +169,7 @@ def _examine_store(project: Project, sources: Mapping[str, Source]) -> Iterator[
 def _examine_sources(database: Database, sources: Mapping[str, Source]) -> Iterator[HealthCheck]:
     """Locks of sources, and times that are still to come: a clock that was wrong then, or is now."""
 
-    def read(opened: Transaction) -> list[HealthCheck]:
-        found = []
+    def look(opened: Transaction) -> Iterator[HealthCheck]:
         holders, suspended, now_ms = lease.find_holders(opened), job_table.find_suspended(opened), clock.now_ms()
         late = []
         for name in sources:
@@ -178,26 +177,20 @@ def _examine_sources(database: Database, sources: Mapping[str, Source]) -> Itera
             if source_id is None:
                 continue
             if source_id in holders:
-                found.append(HealthCheck("locks", Health.OK, f"is held by {holders[source_id][1]}", source=name))
+                yield HealthCheck("locks", Health.OK, f"is held by {holders[source_id][1]}", source=name)
             if source_id in suspended:
-                found.append(
-                    HealthCheck("locks", Health.WARNING, "is suspended", f"searchcrawl resume {name}", source=name)
-                )
+                yield HealthCheck("locks", Health.WARNING, "is suspended", f"searchcrawl resume {name}", source=name)
             run = run_table.find_last(opened, source_id)
             if run is not None and run.is_later_than(now_ms):
                 late.append(name)
         if late:
             message = f"it is {clock.iso(now_ms)}, and runs of {', '.join(late)} were later"
-            found.append(
-                HealthCheck(
-                    "clock", Health.WARNING, message, "set the clock of this machine, if it is wrong (timedatectl)"
-                )
-            )
+            remedy = "set the clock of this machine, if it is wrong (timedatectl)"
+            yield HealthCheck("clock", Health.WARNING, message, remedy)
         else:
-            found.append(HealthCheck("clock", Health.OK, f"it is {clock.iso(now_ms)}, later than all runs"))
-        return found
+            yield HealthCheck("clock", Health.OK, f"it is {clock.iso(now_ms)}, later than all runs")
 
-    yield from database.read(read)
+    yield from database.read(lambda opened: [*look(opened)])
 
 
 def _examine_index(project: Project, sources: Mapping[str, Source], database: Database | None) -> Iterator[HealthCheck]:
@@ -235,12 +228,8 @@ def _examine_receivers(project: Project) -> Iterator[HealthCheck]:
                     index.ping()
         except (DeliveryError, DiskFull) as error:
             message = str(error).replace(f"{FILE}: index.", f"{FILE}: receivers.{name}.", 1)
-            yield HealthCheck(
-                "receivers",
-                Health.WARNING,
-                message,
-                f"see to receivers.{name} of {FILE}, or searchcrawl receivers pause {name}",
-            )
+            remedy = f"see to receivers.{name} of {FILE}, or searchcrawl receivers pause {name}"
+            yield HealthCheck("receivers", Health.WARNING, message, remedy)
         else:
             yield HealthCheck("receivers", Health.OK, f"{name}: {at} answers, and has our fields")
 
