@@ -49,7 +49,7 @@ from searchcrawl.index.receiver import SearchIndex
 from searchcrawl.items import Place
 from searchcrawl.operations import redelivery
 from searchcrawl.operations.plan_file import drop_plans
-from searchcrawl.operations.source_lease import RETRY_SECONDS, lease_source
+from searchcrawl.operations.source_lease import lease_source
 from searchcrawl.rules.archives import list_archives
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.forgotten import FILE, KEY, Forgotten, digest
@@ -105,6 +105,21 @@ class Survey:
     known: dict[str, Known]
     aliases: dict[str, None] = field(default_factory=dict)
     last_id: int = 0
+
+
+class ForgetCall(NamedTuple):
+    """What one call of the command has in common for all sources, of which the survey has seen rows up to ``last_id``.
+
+    Removals by patterns count towards the limits on deleting, unless ``approved``. ``before`` is the digest of the list
+    that the rows were known to agree with, before lines were added.
+    """
+
+    project: Project
+    database: Database
+    before: str | None
+    last_id: int
+    approved: bool
+    retry_seconds: float
 
 
 class PastLimit(NamedTuple):
@@ -222,35 +237,25 @@ def _may_be_meant(known: Known, url: str) -> bool:
     return known.forgotten.find(url, in_archive=True) is not None or is_carried(url, known.carriers)
 
 
-def forget_in(
-    project: Project,
-    database: Database,
-    known: Known,
-    *,
-    last_id: int,
-    approved: bool,
-    before: str | None,
-    retry_seconds: float = RETRY_SECONDS,
-) -> tuple[dict[str, Any], DeliveryError | None]:
-    """Has a source forget what a survey up to row ``last_id`` found, and what has been added since.
+def forget_in(call: ForgetCall, known: Known) -> tuple[dict[str, Any], DeliveryError | None]:
+    """Has a source forget what a survey found, and what has been added since.
 
-    Removals by patterns count towards the limits on deleting, unless ``approved``. ``before`` is the digest of the list
-    that the rows were known to agree with, before lines were added. Returns the receipt,
-    ``{"source", "documents", "removed", "failed", "to_fetch"}``, and the error of an index that could not be reached:
-    all else is done then. Raises SourceBusy while the source is crawled, StoreError, CacheError.
+    Returns the receipt, ``{"source", "documents", "removed", "failed", "to_fetch"}``, and the error of an index that could
+    not be reached: all else is done then. Raises SourceBusy while the source is crawled, StoreError, CacheError.
     """
+    project = call.project
     source = known.source.model_copy(update={"forgotten": project.forgotten})
     drop_plans(project, source.name)
     sent, failure = Sent(), None
-    with lease_source(project, source, database) as run:
+    with lease_source(project, source, call.database) as run:
         if run is None:
             return build_receipt(source.name), None
-        _add_later_rows(run, known, last_id)
+        _add_later_rows(run, known, call.last_id)
         run.write(_drop_submitted, known=known)
         ids = [*known.named, *known.matched, *known.led]
-        documents = sum(_empty_rows(run, known, counted=not approved))
+        documents = sum(_empty_rows(run, known, counted=not call.approved))
         try:
-            sent = _send(run, retry_seconds)
+            sent = _send(run, call.retry_seconds)
         except DeliveryError as error:
             failure = error
         with use_cache(project, source.name) as cache:
@@ -258,7 +263,7 @@ def forget_in(
         left = sum(run.write(forget_table.purge, run.source_id, source.name, part) for part in split(ids))
         send_rest(run, open_cache(project, source.name))
         unheard = run.read(list_unheard, source_id=run.source_id)
-        run.write(_note_applied, source=source, source_id=run.source_id, before=before)
+        run.write(_note_applied, source=source, source_id=run.source_id, before=call.before)
         reach("forget.done")
     receipt = build_receipt(source.name, documents=documents, removed=sent.removed, to_fetch=sent.to_fetch)
     return receipt | {"failed": left if failure is None else 0} | ({"receivers": unheard} if unheard else {}), failure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from searchcrawl.admission.trap_watch import list_trapped
 from searchcrawl.cli.command import BaseCommand, Option, UsageError
@@ -14,7 +14,7 @@ from searchcrawl.exceptions import ConfigurationError, Exit, SearchcrawlError, e
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.failpoints import reach
 from searchcrawl.operations import forgetting
-from searchcrawl.operations.forgetting import Known, PastLimit
+from searchcrawl.operations.forgetting import ForgetCall, Known, PastLimit
 from searchcrawl.operations.handing_over import hand_over
 from searchcrawl.rules.forgotten import FILE, PATTERN, digest
 from searchcrawl.rules.url_rules import explain_no_match
@@ -25,17 +25,6 @@ from searchcrawl.store.engine.database import Database
 from searchcrawl.store.opening import use_store
 from searchcrawl.store.runs import run_table
 from searchcrawl.wording import counted
-
-
-class _Call(NamedTuple):
-    """What one call of the command has in common for all sources."""
-
-    project: Project
-    database: Database
-    before: str | None
-    last_id: int
-    approved: bool
-    retry_seconds: float
 
 
 class Command(BaseCommand):
@@ -71,7 +60,7 @@ class Command(BaseCommand):
             add_lines(project.root, [*lines, *found.aliases])
             reach("forget.listed")
             retry_seconds = self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
-            call = _Call(self.load_project(), database, before, found.last_id, bool(past), retry_seconds)
+            call = ForgetCall(self.load_project(), database, before, found.last_id, bool(past), retry_seconds)
             ended = [_forget(call, known, as_json=opts.json) for _, known in sorted(found.known.items())]
             unknown = [name for name in list_source_names(project) if name not in found.known]
             ended += [_check_index(call, name) for name in unknown]
@@ -111,7 +100,7 @@ def _refuse(past: list[PastLimit]) -> int:
     return Exit.PAST_LIMITS
 
 
-def _forget(call: _Call, known: Known, *, as_json: bool) -> int:
+def _forget(call: ForgetCall, known: Known, *, as_json: bool) -> int:
     """Has one source forget, and prints its receipt; returns its exit code. An error of one does not stop the others."""
     name = known.source.name
     if isinstance(known.error, ConfigurationError):
@@ -121,15 +110,7 @@ def _forget(call: _Call, known: Known, *, as_json: bool) -> int:
             _show(forgetting.build_receipt(name), as_json=as_json)
             return _check_index(call, name)
         install_run_log(call.project, known.source)
-        receipt, failure = forgetting.forget_in(
-            call.project,
-            call.database,
-            known,
-            last_id=call.last_id,
-            approved=call.approved,
-            before=call.before,
-            retry_seconds=call.retry_seconds,
-        )
+        receipt, failure = forgetting.forget_in(call, known)
     except (SearchcrawlError, OSError) as error:
         print_error(error)
         return exit_of(error)
@@ -140,7 +121,7 @@ def _forget(call: _Call, known: Known, *, as_json: bool) -> int:
     return exit_of(failure)
 
 
-def _check_index(call: _Call, name: str) -> int:
+def _check_index(call: ForgetCall, name: str) -> int:
     """Says where the index may have what is forgotten although no row names it; returns the exit code of one source."""
     try:
         forgetting.check_index(call.project, call.database, name)
