@@ -113,28 +113,17 @@ def test_deliver_when_the_process_is_killed_right_after_then_what_has_a_receipt_
     assert found(receiver, "delivered") == {"demo:001", "demo:002", "demo:003"}
 
 
+@pytest.mark.parametrize(("batches", "point", "kept"), [(3, ":3", {"demo:001", "demo:002"}), (1, "", set())])
 def test_deliver_when_the_process_is_killed_before_the_commit_then_the_index_is_as_before_and_free(
-    folder: Path, receiver: LocalReceiver
+    folder: Path, receiver: LocalReceiver, batches: int, point: str, kept: set[str]
 ) -> None:
-    killed = deliver_elsewhere(folder, "demo", 3, SEARCHCRAWL_FAILPOINT="batch.post.mid:3").wait()
+    killed = deliver_elsewhere(folder, "demo", batches, SEARCHCRAWL_FAILPOINT=f"batch.post.mid{point}").wait()
     before = found(receiver, "*")
 
     receiver.deliver(batch(document("next", content="text"), version=9))
 
     assert killed == -9
-    assert (before, found(receiver, "*")) == ({"demo:001", "demo:002"}, {"demo:001", "demo:002", "next"})
-
-
-def test_deliver_when_the_very_first_delivery_is_killed_then_the_next_begins_anew(
-    folder: Path, receiver: LocalReceiver
-) -> None:
-    killed = deliver_elsewhere(folder, "demo", 1, SEARCHCRAWL_FAILPOINT="batch.post.mid").wait()
-    before = found(receiver, "*")
-
-    receiver.deliver(batch(document("next", content="text")))
-
-    assert killed == -9
-    assert (before, found(receiver, "*")) == (set(), {"next"})
+    assert (before, found(receiver, "*")) == (kept, {*kept, "next"})
 
 
 def test_deliver_when_a_process_was_killed_just_before_the_commit_took_effect_then_its_leavings_are_no_obstacle(
