@@ -1,4 +1,4 @@
-"""What developers add as guides have it: a kind of source (``docs/how-to/add-kind.md``), a cache elsewhere (``add-cache.md``)."""
+"""What developers add as guides have it: a kind of source (``docs/how-to/add-kind.md``), a cache (``docs/how-to/add-cache.md``)."""
 
 from __future__ import annotations
 
