@@ -58,7 +58,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.index.local.search:build_hit_pattern": "reads what the owner searches for",
     "searchcrawl.index.solr.query:_prefix": "reads what the owner searches for",
     "searchcrawl.index.local.search:_WORD": "reads what the owner searches for",
-    "searchcrawl.queries.search:_has_long_word": "reads what the owner searches for",
+    "searchcrawl.queries.search:_read_faults": "reads what the owner searches for",
     "searchcrawl.index.solr.receiver:_MARKED": "reads words between marks, which are no part of a word",
     "searchcrawl.index.forms:_STEMMED": "reads what the owner searches for",
     "searchcrawl.index.local.receiver:_OF_SYSTEM": "reads messages of the library of the index",
