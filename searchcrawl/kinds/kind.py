@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceKind:
+class Kind:
     """What a kind of source has of its own; ``module.Class`` names a class that is loaded once a source needs it.
 
     Each document has a URL, which is its identity and names a host: hosts have delays, pauses and numbers of requests at

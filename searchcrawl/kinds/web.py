@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from searchcrawl.kinds.kind import SourceKind
+from searchcrawl.kinds.kind import Kind
 
-WEB: Final = SourceKind(
+WEB: Final = Kind(
     name="web",
     url="an http or https URL",
     ports={"http": 80, "https": 443},

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.kinds.kind import SourceKind
+from searchcrawl.kinds.kind import Kind
 from searchcrawl.kinds.web import WEB
 from searchcrawl.rules.archives import MARK, list_archives
 from searchcrawl.rules.decision import Decision, Proposal, RuleList
@@ -114,7 +114,7 @@ class Boundary:
         hash_routes: bool = False,
         forgotten: Forgotten | None = None,
         file: str = "",
-        kind: SourceKind = WEB,
+        kind: Kind = WEB,
     ) -> None:
         if not (allow_all or include_hosts or include_urls):
             raise ConfigurationError(file, "scope", "needs include_hosts, include_urls or allow_all = true (got none)")

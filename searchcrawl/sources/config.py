@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 
 from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.kinds.kind import SourceKind
+from searchcrawl.kinds.kind import Kind
 from searchcrawl.kinds.registry import KINDS, LATER
 from searchcrawl.kinds.web import WEB
 from searchcrawl.rules.lifecycle import FREE_DOCUMENTS, is_confirmed, is_evidence
@@ -454,7 +454,7 @@ class Source(SourceFile):
     references: Mapping[str, Mapping[str, str]] = Field(default_factory=dict, repr=False)
 
     @property
-    def kind(self) -> SourceKind:
+    def kind(self) -> Kind:
         """What a source of its ``type`` is made of."""
         return KINDS[self.type]
 
