@@ -1,0 +1,1 @@
+"""What the commands do, for programs. In the thread of whoever calls."""

@@ -1,0 +1,1 @@
+"""The commands: one process each, in its main thread; `run` and `crawl` follow events in a thread besides."""

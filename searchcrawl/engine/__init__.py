@@ -1,0 +1,1 @@
+"""Scrapy's engine with one task a visit: in the reactor."""

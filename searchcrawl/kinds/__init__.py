@@ -1,0 +1,1 @@
+"""What `type` in a source file may be. Data, of any thread."""

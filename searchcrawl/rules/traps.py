@@ -1,5 +1,7 @@
 """What tells a trap: the patterns of its URLs, how much of a page's text is its own, and how a pattern grows. Pure.
 
+`TrapWatch` asks, in the writer thread; `explain` does for one URL.
+
 See L8, L12, F5, and X-T1 to X-T6.
 
 A pattern is a set of URLs that differ in numbers, ids and parameter values. They are computed once for each page, and for

@@ -1,0 +1,1 @@
+"""What Scrapy runs: in the reactor."""

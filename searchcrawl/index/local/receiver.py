@@ -6,6 +6,8 @@ A writer is opened for one delivery only, under a lock on the folder.
 Its documents can be read by rising id, in bounded memory and linear time (L4). The library sorts all that a query finds for
 each page of it. So the ids of a source, which end in a hash, are taken by their first hexadecimal digits, some thousands at
 a time. Other ids are few, if any.
+
+Who delivers, or looks for what the index has, uses it in a thread of its own (`searchcrawl/index`).
 """
 
 from __future__ import annotations
