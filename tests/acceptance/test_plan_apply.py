@@ -122,7 +122,7 @@ def test_apply_when_new_urls_come_into_the_scope_then_the_next_run_fetches_these
 def test_apply_when_the_removals_pass_the_limits_then_the_plan_says_so_and_the_operator_has_the_last_word(
     project: CrawlProject, site: SiteProcess
 ) -> None:
-    edit(project, keep={"exclude_urls": ["*/p/*"]})
+    edit(project, attributes={"meta:dc.creator": "writer"}, keep={"exclude_urls": ["*/p/*"]})
     before = (project.rows(), project.versions(), status(project), listing(project.folder))
 
     made = plan(project, code=10)
