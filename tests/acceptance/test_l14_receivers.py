@@ -197,7 +197,7 @@ def test_receiver_when_emptied_or_put_back_or_new_then_it_gets_everything_again(
     emptied = project.crawl()
     assert_same(project, names=("second",))
     # What is forgotten leaves one that is put back, too.
-    project.command("forget", site.url(HOST, "/d.html"))
+    assert project.command("forget", site.url(HOST, "/d.html")).returncode == 0
     shutil.rmtree(folder)
     shutil.copytree(tmp_path / "kept", folder)
     change(site, 2)
@@ -218,7 +218,7 @@ def test_receivers_when_taken_out_and_put_back_then_they_have_what_came_changed_
     # The versions of a class that was sent everything again are those of more deliveries; they rise all the same.
     project.command("resend", "demo", "--receiver", "lines")
     set_receivers(project, {"lines": LINES})
-    project.command("forget", project.site.url(HOST, "/d.html"))
+    assert project.command("forget", project.site.url(HOST, "/d.html")).returncode == 0
     for number, receivers in enumerate(({"second": SECOND}, {}), 1):
         change(project.site, number)
         project.crawl()
@@ -308,7 +308,7 @@ def test_source_when_deleted_then_receivers_are_emptied_before_it_is_forgotten(p
     project.crawl()
     (project.folder / AWAY).touch()
     # Also of what it has not heard yet.
-    project.command("forget", project.site.url(HOST, "/b.html"))
+    assert project.command("forget", project.site.url(HOST, "/b.html")).returncode == 0
     away = project.command("delete", "demo", "--yes", *HURRY)
     (project.folder / AWAY).unlink()
     done = project.command("delete", "demo", "--yes", *HURRY)
