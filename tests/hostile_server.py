@@ -50,6 +50,7 @@ _ENDLESS: dict[str, tuple[bytes, bytes, float]] = {
     "/drip-header": (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n", 0.05),
     "/drip-line": (b"HTTP/1.1 200 OK\r\nX-A: ", b"x", 0.05),
     "/drip-body": (head("200 OK", "Content-Length: 9000"), b"x", 0.05),
+    "/drip-no-length": (head("200 OK"), b"x", 0.05),
     "/drip-404": (head("404 No", "Content-Length: 9000"), b"x", 0.05),
     "/endless-headers": (b"HTTP/1.1 200 OK\r\n", b"X-Header: some value\r\n" * 1000, 0),
     "/endless-line": (b"HTTP/1.1 200 OK\r\nX-A: ", b"x" * 65536, 0),

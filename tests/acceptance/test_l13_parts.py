@@ -56,7 +56,7 @@ def test_l13_parts_when_servers_send_them_wrongly_then_the_page_reads_what_a_bro
     with HostileServer() as site:
         site.answers |= {"/": whole(build_page().encode()), **{f"/{name}": sent for name, (sent, _) in PARTS.items()}}
         # It sends a little for as long as somebody reads.
-        site.act_as("/endless", "/drip-body")
+        site.act_as("/endless", "/drip-no-length")
         url = f"http://{HOST}:{site.port}/"
         write_project(
             tmp_path,
