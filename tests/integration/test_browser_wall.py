@@ -165,12 +165,14 @@ def test_listener_hears_what_is_sent_to_it() -> None:
     with Listener() as opened:
         with socket.create_connection(("127.0.0.1", opened.port)) as connection:
             connection.sendall(b"hello")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            sender.sendto(b"hello", ("127.0.0.1", opened.port))
         for _ in range(100):
-            if opened.got:
+            if len(opened.got) == 2:
                 break
             opened.stopping.wait(0.02)
 
-    assert opened.got == [b"tcp hello"]
+    assert sorted(opened.got) == [b"tcp hello", b"udp hello"]
 
 
 def test_headers_of_a_script_go_to_the_host_of_its_page_only(running: RunningBrowser) -> None:
