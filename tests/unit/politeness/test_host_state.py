@@ -221,6 +221,7 @@ def test_r10_host_when_its_pauses_are_not_one_after_the_other_then_the_run_goes_
             tested.hosts.record_answer(HOST)
     now[0] += 1
 
+    assert tested.hosts.blocked_code(HOST) is None
     assert popped(tested, now[0]) == 1
 
 
