@@ -130,7 +130,8 @@ class _Resolution:
         """
         good = [self._documents[url_id] for url_id in self._affected]
         touched = (*self._before.values(), *good)
-        if self._canonicals or any(one.display_key is not None or one.duplicate_of is not None for one in touched):
+        # One that was put back may name another page where none did before.
+        if self._canonicals or any({one.canonical_key, one.display_key, one.duplicate_of} != {None} for one in touched):
             return False
         digests = [one.copy_digest for one in good if one.copy_digest is not None]
         if any(one.code != 200 for one in good) or len(set(digests)) < len(digests):

@@ -55,11 +55,11 @@ class Watched(World):
         self.texts |= {row.url.removeprefix(SITE): row.fields_digest for row in rows}
         super()._send(batch)
 
-    def put_back(self, *, preserve: bool = True) -> None:
+    def put_back(self, *, preserve: bool = True, canonicals: bool = True) -> None:
         ids = sorted(self.changed)
         readable = set(ids) if preserve else set[int]()
         group = Group(back=ids, readable=readable)
-        self.database.write(document_rows.write_documents, 1, group, {})
+        self.database.write(document_rows.write_documents, 1, group, {}, canonicals=canonicals)
 
     def shown(self) -> dict[str, bytes]:
         """The text of each document of the index."""
@@ -112,6 +112,22 @@ def test_documents_when_put_back_then_table_and_index_are_as_before(database: Da
     assert world.rows() == before
     assert world.shown() == texts
     assert world.index == index
+
+
+def test_documents_when_only_those_that_are_put_back_name_others_then_they_are_as_before(database: Database) -> None:
+    world = Watched(database, random.Random(1), site={name: Page(body=name) for name in NAMES})
+    world.site["b"] = Page(body="b", canonical="a")
+    world.add(NAMES)
+    world.crawl()
+    world.changed.clear()
+    before = world.rows()
+    world.now_ms += 1_000_000
+    world.site["b"] = Page(body="turned")
+    world.visit(world._claims())
+    # A process that goes on with the run finds none that names another one.
+    world.put_back(canonicals=False)
+
+    assert world.rows() == before
 
 
 @pytest.mark.parametrize("sent", [False, True])
