@@ -42,11 +42,16 @@ def run_at(project: CrawlProject, seconds: int, *options: str, **variables: str)
 def test_pages_when_the_clock_jumps_between_runs_then_each_run_visits_them_and_a_page_that_is_gone_leaves(
     project: CrawlProject, clocks: tuple[int, ...]
 ) -> None:
-    runs = [run_at(project, seconds) for seconds in clocks]
+    runs = []
+    for number, seconds in enumerate(clocks):
+        project.site.set_page(HOST, "/one.html", page(f"edition{number}"))
+        runs.append(run_at(project, seconds))
+        assert project.found(f"edition{number}") == [f"{HOST}/one.html"]
     project.site.delete_page(HOST, "/two.html")
     after = run_at(project, clocks[-1])
 
     assert [sorted(each.requested) for each in runs] == [ALL] * len(clocks)
+    assert [(each.ended.exit_code, each.in_index) for each in runs] == [(0, {*ALL})] * len(clocks)
     assert project.indexed() == sorted({*ALL} - {f"{HOST}/two.html"})
     assert after.codes[f"{HOST}/two.html"] == 404
     assert is_verified(project)
