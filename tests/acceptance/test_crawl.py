@@ -385,6 +385,7 @@ def test_commands_when_asked_for_help_then_it_has_an_example(demo: Path, command
     ended = ask(demo, command, "--help")
 
     assert ended.returncode == 0
+    assert ended.stdout.startswith(f"usage: searchcrawl {command} [options]")
     assert f"Example: searchcrawl {command}" in " ".join(ended.stdout.split())
     assert "--json" in ended.stdout
 
