@@ -300,7 +300,7 @@ def test_run_when_killed_every_minute_for_an_hour_then_nothing_is_lost_or_double
         configure(folder, max_parallel=3, schedules={"all": {"sources": [*FIVE], "every_minutes": 6000}})
         # It may have been started just now, and know no signal yet. What was cut off is completed first.
         time.sleep(5)
-        wait_until(lambda: query(folder, "SELECT 1 FROM jobs WHERE state NOT IN ('ended', 'none')") == [])
+        wait_until(lambda: query(folder, "SELECT 1 FROM jobs WHERE state NOT IN ('ended', 'none')") == [], seconds=180)
         service.signal(signal.SIGTERM)
         assert service.wait() == 0
         wait_until(lambda: processes(folder) == [], seconds=30)
