@@ -119,6 +119,7 @@ def test_kind_when_it_is_a_pipe_without_a_name_as_standard_output_may_be_then_it
         ("/dev/null:csv", "is no file, but a device"),
         ("circle.jsonl", "is no file, but a device, a pipe, a socket or a circle of links"),
         ("dangling.jsonl", "there is no such folder"),
+        ("%(spider)s.csv", "and %% for a percent sign"),
     ],
 )
 def test_kind_when_there_can_be_no_file_then_it_says_why(
