@@ -22,3 +22,28 @@ from searchcrawl.api.values import Url as Url
 from searchcrawl.api.values import Verification as Verification
 
 __version__: str
+__all__ = [
+    "Answer",
+    "Crawl",
+    "Difference",
+    "Done",
+    "Explanation",
+    "HeldRemoval",
+    "Hit",
+    "Notice",
+    "PastRun",
+    "Plan",
+    "Project",
+    "Reason",
+    "Run",
+    "Source",
+    "Status",
+    "Step",
+    "StoredDocument",
+    "Submitted",
+    "TriedPage",
+    "Url",
+    "Verification",
+    "__version__",
+    "open_project",
+]

@@ -254,6 +254,9 @@ def test_public_names_when_a_type_checker_reads_the_stub_then_it_has_all_of_them
     imported = {alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}
 
     assert imported | {"__version__"} == set(searchcrawl.__all__)
+    # Without it, `from searchcrawl import *` has no version for a type checker.
+    [listed] = [node.value for node in stub.body if isinstance(node, ast.Assign)]
+    assert set(ast.literal_eval(listed)) == set(searchcrawl.__all__)
     for name in searchcrawl.__all__:
         assert getattr(searchcrawl, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
