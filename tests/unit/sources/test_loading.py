@@ -255,6 +255,7 @@ def test_load_source_when_there_is_no_such_source_then_unknown(root: Path, name:
         ),
         ('[[scope.host]]\ninclude_paths = ["/a"]', "scope.host[0].host: is required"),
         ('[[scope.host]]\nhost = "a"\ninclude_paths = ["a"]', 'scope.host[0].include_paths: must start with / (got "a")'),
+        ('[[scope.host]]\nhost = "a"\nexclude_paths = [""]', 'scope.host[0].exclude_paths: must start with / (got "")'),
         ("exclude_ports = [65536]", "scope.exclude_ports: must be at most 65535 (got 65536)"),
         ('[[scope.host]]\nhost = "a"\npaths = ["a"]', "scope.host[0].paths: unknown key"),
         ("[scope.host]\nhost = 1", 'scope.host: must be a list: write [[scope.host]] (got {"host": 1})'),
