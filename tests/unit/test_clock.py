@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -73,3 +74,15 @@ def test_http_date_when_written_by_anybody_then_is_read_or_left_out(
     text: str | None, expected: datetime | None
 ) -> None:
     assert clock.from_http_date(text) == expected
+
+
+# RFC 9110 §5.6.7: dates are in UTC, also those of asctime, which name no zone.
+def test_pause_when_its_date_names_no_zone_then_it_is_of_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    later = (clock.now() + timedelta(minutes=10)).strftime("%a %b %d %H:%M:%S %Y")
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert clock.parse_pause(later, most_seconds=3600) == pytest.approx(600, abs=60)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
