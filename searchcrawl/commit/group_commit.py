@@ -282,7 +282,9 @@ class GroupCommit:
         parts, listed = normalise_parts(parts, run.rewriting)
         decided.submitted = [url for item in group if isinstance(item, SubmittedUrls) for url in item.urls]
         listed += normalise_submitted(decided.submitted, run.rewriting)
-        self._canonicals |= any(document.canonical for document in decided.stored) or any(decided.canonicals.values())
+        named = any(document.canonical for document in decided.stored) or any(decided.canonicals.values())
+        # One that is put back may name another page where none did before.
+        self._canonicals |= named or bool(decided.back)
         decided.bare.update(self._traps.observe(items))
         places = self._append(decided.stored)
 
