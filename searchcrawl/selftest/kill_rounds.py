@@ -19,10 +19,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 import searchcrawl
 from searchcrawl.selftest.final_state import (
@@ -49,6 +51,8 @@ _LOOK_SECONDS: Final = 0.1
 _OUTPUT: Final = "output.txt"
 #: Of the end of what a process said.
 _SHOWN_LINES: Final = 3
+#: Rounds at once.
+_AT_ONCE: Final = 2
 #: Kills of one crawl.
 _MOST_KILLS: Final = 3
 #: How often kills that did not strike are made up for.
@@ -67,6 +71,13 @@ EXACT_COUNTS: Final = (
     "deleted",
     "non_indexable",
 )
+
+
+class KillLater(NamedTuple):
+    """SIGKILL, so many seconds after ``begun`` was set, if the process has not ended before."""
+
+    begun: threading.Event
+    seconds: float
 
 
 def _write_project(folder: Path, visitor: str, origin: str) -> None:
@@ -88,45 +99,73 @@ def _write_project(folder: Path, visitor: str, origin: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def _crawl(
-    folder: Path, variables: Mapping[str, str], *, begun: threading.Event | None = None, seconds: float = _MOST_SECONDS
-) -> int:
-    """Crawls the project in ``folder``, with these variables; the exit code, negative for a signal.
+class Processes:
+    """Starts crawls as processes of their own; any thread may call it."""
 
-    It is killed if it has not ended after so many seconds, counted from the moment that ``begun`` is set.
-    """
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("SCRAPY_", "SEARCHCRAWL_"))}
-    package = str(Path(searchcrawl.__file__).resolve().parents[1])
-    paths = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
-    with (folder / _OUTPUT).open("ab") as output:
-        process = subprocess.Popen(  # noqa: S603 (our own command)
-            [sys.executable, "-m", "searchcrawl", "crawl", SOURCE],
-            cwd=folder,
-            env={**kept, "PYTHONPATH": paths, **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            # Ctrl-C is for the process that asks; it ends this one.
-            start_new_session=True,
-        )
-    try:
-        while begun is not None and process.poll() is None and not begun.wait(_LOOK_SECONDS):
-            pass
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        pass
-    finally:
-        process.kill()
-        process.wait()
-    return process.returncode
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def __call__(self, folder: Path, variables: Mapping[str, str], kill: KillLater | None = None) -> int:
+        """Crawls the project in ``folder``, with these variables; the exit code, negative for a signal."""
+        with (folder / _OUTPUT).open("ab") as output:
+            process = self._start(folder, variables, output)
+        try:
+            while kill is not None and process.poll() is None and not kill.begun.wait(_LOOK_SECONDS):
+                pass
+            return process.wait(_MOST_SECONDS if kill is None else kill.seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
+        except BaseException:
+            # Ctrl-C, which the process does not get.
+            process.kill()
+            process.wait()
+            raise
+        finally:
+            with self._lock:
+                self._running.discard(process)
+
+    def stop(self) -> None:
+        """Ends all crawls that run, and lets none begin."""
+        with self._lock:
+            self._stopped = True
+            for process in self._running:
+                process.kill()
+
+    def _start(self, folder: Path, variables: Mapping[str, str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("SCRAPY_", "SEARCHCRAWL_"))}
+        package = str(Path(searchcrawl.__file__).resolve().parents[1])
+        paths = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
+        with self._lock:
+            if self._stopped:
+                raise KeyboardInterrupt
+            process = subprocess.Popen(  # noqa: S603 (our own command)
+                [sys.executable, "-m", "searchcrawl", "crawl", SOURCE],
+                cwd=folder,
+                env={**kept, "PYTHONPATH": paths, **variables},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C is for the process that asks; it ends these.
+                start_new_session=True,
+            )
+            self._running.add(process)
+        return process
 
 
-#: How a start is killed: at the n-th passing of a failpoint (``NAME:N``), or so many seconds after its first request.
-Kill = str | float
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """How a start is killed: at the n-th passing of a failpoint, or so many seconds after its first request."""
 
+    at: str | float
 
-def _describe(kill: Kill) -> str:
-    return f"{kill:.2f} s" if isinstance(kill, float) else kill.replace(":", " ")
+    def __str__(self) -> str:
+        if isinstance(self.at, float):
+            return f"{self.at:.2f} s"
+        name, _, number = self.at.partition(":")
+        return f"{name} {number}"
 
 
 @dataclass(slots=True)
@@ -166,10 +205,12 @@ class KillRounds:
     site: BuiltInSite
     seed: int
     tell: Callable[[int], object] = lambda _: None
+    start: Processes = field(default_factory=Processes)
     kills: int = 0
     crawls: list[KilledCrawl] = field(default_factory=list)
     _expected: dict[str, _Expected] = field(default_factory=dict)
-    _rounds: int = 0
+    _names: count[int] = field(default_factory=partial(count, 1))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def is_equal(self) -> bool:
@@ -184,15 +225,21 @@ class KillRounds:
             missing = kills - self.kills
             if missing <= 0 or not self.is_equal:
                 break
-            for planned in self._plan(missing, chance):
-                self._round(planned)
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                try:
+                    list(pool.map(self._round, self._plan(missing, chance)))
+                except BaseException:
+                    # The pool waits for its threads, and these for their processes.
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    self.start.stop()
+                    raise
 
     def _crawl_undisturbed(self) -> None:
         folder = self._begin(_UNDISTURBED)
         for age in (FIRST, LATER):
             self.site.show(_UNDISTURBED, age)
             passed = self.folder / f"{age}.json"
-            code = _crawl(folder, {"SEARCHCRAWL_FAILPOINT_COUNT": str(passed)})
+            code = self.start(folder, {"SEARCHCRAWL_FAILPOINT_COUNT": str(passed)})
             ended = time.monotonic()
             state = self._read(folder)
             crawl = KilledCrawl(_UNDISTURBED, age, urls=len(state.rows), documents=len(state.index))
@@ -224,23 +271,24 @@ class KillRounds:
     @staticmethod
     def _choose(expected: _Expected, chance: random.Random) -> Kill:
         if chance.random() < 0.5:
-            return round(expected.seconds * chance.random(), 2)
+            return Kill(round(expected.seconds * chance.random(), 2))
         name = chance.choice(sorted(expected.passed.keys() - _NOT_COUNTED_ON))
         # Of hundreds of passings the first one would never be chosen.
-        return f"{name}:{chance.choice([1, chance.randint(1, expected.passed[name])])}"
+        return Kill(f"{name}:{chance.choice([1, chance.randint(1, expected.passed[name])])}")
 
     def _round(self, planned: Sequence[Sequence[Kill]]) -> None:
-        self._rounds += 1
-        name = str(self._rounds)
+        with self._lock:
+            name = str(next(self._names))
         folder = self._begin(name)
         for age, kills in zip((FIRST, LATER), planned, strict=True):
             crawl = KilledCrawl(name, age)
             self.site.show(folder.name, age)
             runs = ended_runs(self._select(folder))
             held = self._kill(folder, crawl, kills)
-            code = 0 if ended_runs(self._select(folder)) > runs else _crawl(folder, {})
+            code = 0 if ended_runs(self._select(folder)) > runs else self.start(folder, {})
             crawl.differences += self._compare(folder, crawl, held, code)
-            self.crawls.append(crawl)
+            with self._lock:
+                self.crawls.append(crawl)
             if crawl.differences:
                 return
         shutil.rmtree(folder)
@@ -256,19 +304,18 @@ class KillRounds:
                 break
             if self._strike(folder, kill) != KILLED:
                 break
-            crawl.killed_at.append(_describe(kill))
-            self.kills += 1
-            self.tell(self.kills)
+            crawl.killed_at.append(str(kill))
+            with self._lock:
+                self.kills += 1
+                self.tell(self.kills)
             held |= fetching(select)
-            crawl.differences += [
-                f"after the kill at {_describe(kill)}: {line}" for line in find_wrong_counters(select)
-            ]
+            crawl.differences += [f"after the kill at {kill}: {line}" for line in find_wrong_counters(select)]
         return held
 
     def _strike(self, folder: Path, kill: Kill) -> int:
-        if isinstance(kill, float):
-            return _crawl(folder, {}, begun=self.site.expect(folder.name), seconds=kill)
-        return _crawl(folder, {"SEARCHCRAWL_FAILPOINT": kill})
+        if isinstance(kill.at, float):
+            return self.start(folder, {}, KillLater(self.site.expect(folder.name), kill.at))
+        return self.start(folder, {"SEARCHCRAWL_FAILPOINT": kill.at})
 
     def _compare(self, folder: Path, crawl: KilledCrawl, held: set[str], code: int) -> list[str]:
         """How a crawl that ended differs from the undisturbed one."""
@@ -314,6 +361,7 @@ def _tell_code(code: int, folder: Path) -> str:
 def describe(rounds: KillRounds, *, seconds: float, folder: Path | None) -> dict[str, Any]:
     """What ``selftest --kill9 --json`` prints; ``folder`` is where the projects are kept."""
     shown = [crawl for crawl in rounds.crawls if crawl.round != _UNDISTURBED or crawl.differences]
+    shown.sort(key=lambda crawl: (len(crawl.round), crawl.round, crawl.kind))
     return {
         "ok": rounds.is_equal,
         "kills": rounds.kills,
