@@ -44,6 +44,7 @@ from searchcrawl.http.visit_log_middleware import VisitLog
 from searchcrawl.items import Document, Outcome, SitemapPart, SubmittedUrls
 from searchcrawl.operations.dry_run import DryRun
 from searchcrawl.operations.handing_over import hand_over
+from searchcrawl.politeness.host_leases import HostLeases
 from searchcrawl.politeness.host_registry import HostRegistry, build_delay_schedule
 from searchcrawl.politeness.rate_limiter import DryRunRateLimiter, RateLimiter, SharedRateLimiter
 from searchcrawl.robots.files import RobotsFiles, StoredRobots
@@ -76,12 +77,15 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     stages = Stages()
     traps, waiting, revisits = _build_traps(run), WriterQueue(), threading.Event()
     hosts = _build_hosts(run.source.fetch)
+    leases = HostLeases(run.database, hosts, lease_until_ms=lambda: run.lease_until_ms)
+    run.with_beat.append(leases.renew)
     delivery = _add_delivery(stages, crawler, run, admit=lambda urls: waiting.submit(SubmittedUrls(urls)))
     frontier = stages.add(
         Frontier(
             run,
             Window(hosts),
             waiting,
+            leases=leases,
             build_claims=partial(
                 Claiming,
                 traps=traps,
@@ -91,7 +95,7 @@ def compose(crawler: Crawler, run: Run) -> Stages:
             ),
         )
     )
-    rate_limiter = SharedRateLimiter(run.database, hosts, changed=frontier.wake)
+    rate_limiter = SharedRateLimiter(hosts, changed=frontier.wake)
     names = SharedNames(run.database, per_second=run.source.fetch.dns_per_second)
     _end_unread(stages, run)
     add_fetching(stages, crawler, run, rate_limiter, traps, names=names)

@@ -125,6 +125,8 @@ class Run:
     forgotten: Counter[str] = field(default_factory=Counter)
     #: by the boot clock: before it no other process takes the lease
     lease_until_ms: int = field(default_factory=lambda: clock.boot_ms() + leases.EXPIRY_MS)
+    #: called in each transaction that renews the lease
+    with_beat: list[Callable[[Transaction], None]] = field(default_factory=list)
     #: rows above the first id up to the second are not to be claimed yet: edited rules were not applied to them
     unreviewed: tuple[int, int] | None = None
     #: how many pages of known rows were looked at after an edit, and whether that is over (commit.review)
@@ -250,6 +252,8 @@ class Run:
         if if_late and until_ms - self.lease_until_ms < 2 * leases.BEAT_SECONDS * 1000:
             return self.lease_until_ms
         leases.renew(transaction, self.lease)
+        for renew in self.with_beat:
+            renew(transaction)
         return until_ms
 
     def end(self, reason: str, exit_code: int) -> None:

@@ -17,7 +17,6 @@ from searchcrawl.commit.group_commit import build_refusal
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.frontier.window import HOST_ROWS, WINDOW_ROWS, Window
 from searchcrawl.items import Claim
-from searchcrawl.politeness.slot_reservations import SlotReservations
 from searchcrawl.run import Run
 from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Transaction
@@ -59,10 +58,6 @@ class ClaimingThread(ABC):
         self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._work, name="claiming", daemon=True)
-
-    @abstractmethod
-    def open(self) -> None:
-        """Reads what is needed before the first request; raises StoreError."""
 
     @abstractmethod
     def runs_low(self) -> None:
@@ -191,15 +186,10 @@ class Claiming(ClaimingThread):
         self._last_host = 0
         self._scan_wanted = threading.Event()
         self._next_scan = 0.0
-        self._reservations = SlotReservations(run.database, window.hosts, wake=self._wake.set)
         self._found_nothing = False
         self._pages_reviewed = run.pages_reviewed
         self._patterns_put_off = traps.patterns_put_off
         self._next_look = 0.0
-
-    def open(self) -> None:
-        """Reads which hosts are blocked, before the first request; raises StoreError."""
-        self._reservations.read_blocks()
 
     def runs_low(self) -> None:
         """Scans because the window runs low, unless the last scan found that the table has no more rows."""
@@ -223,9 +213,7 @@ class Claiming(ClaimingThread):
         self._wake.set()
 
     def _step(self) -> float | None:
-        """Updates the host table, and scans when it is time; returns the same as ``_round``."""
-        if self._reservations.update():
-            self._told.filled()
+        """Scans when it is time; returns the same as ``_round``."""
         rest = self._next_scan - clock.monotonic()
         if rest > 0 and not self._scan_wanted.is_set():
             return rest

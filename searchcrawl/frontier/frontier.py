@@ -17,6 +17,7 @@ from searchcrawl.frontier.claiming import ClaimingThread, Told
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.politeness.backoff import explain_block
+from searchcrawl.politeness.host_leases import HostLeases
 from searchcrawl.run import Run
 from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import url_table
@@ -32,7 +33,7 @@ class Frontier:
 
     The reactor calls it; any thread may call ``wake``, ``settle`` and ``in_flight``; ``close`` is for a thread, as it may block.
 
-    ``writer`` takes the outcomes of rows whose host is blocked. ``build_claims`` makes what claims the rows. Once no row
+    ``leases`` takes the hosts for this process; None where none is asked. ``writer`` takes the outcomes of rows whose host is blocked. ``build_claims`` makes what claims the rows. Once no row
     is left, ``find_end_reason`` says in the claiming thread why the run ends.
     """
 
@@ -43,11 +44,13 @@ class Frontier:
         writer: WriterQueue,
         *,
         build_claims: Callable[[Run, Window, Told], ClaimingThread],
+        leases: HostLeases | None = None,
         find_end_reason: Callable[[Run], EndReason] = lambda run: EndReason.FINISHED,
     ) -> None:
         self._run = run
         self.window = window
         self._writer = writer
+        self._leases = leases
         self._visits = self._pages = 0
         self._closed = False
         self._redirected: dict[int, Any] = {}
@@ -68,6 +71,8 @@ class Frontier:
     def start(self, wake: Callable[[], None]) -> None:
         """Starts the claiming thread; ``wake`` is called, in any thread, when there may be a next claim."""
         self._wake = wake
+        if self._leases is not None:
+            self._leases.start(self._handle_filled, self._run.shutdown.fail)
         self.claiming.start()
 
     def wake(self) -> None:
@@ -155,11 +160,13 @@ class Frontier:
         self._closed = True
         self.claiming.stop()
         waiting = [claim.url_id for claim in self.window.drain()]
-        if waiting and self._run.shutdown.failure is None:
-            try:
+        try:
+            if waiting and self._run.shutdown.failure is None:
                 self._run.write(url_table.release, waiting)
-            except (StoreError, LeaseLost) as error:
-                self._run.shutdown.fail(error)
+            if self._leases is not None:
+                self._leases.stop()
+        except (StoreError, LeaseLost) as error:
+            self._run.shutdown.fail(error)
 
     def _handle_filled(self) -> None:
         """Settles the new claims of blocked hosts and wakes the engine; called in the claiming thread."""

@@ -62,9 +62,6 @@ class ReplayClaiming(ClaimingThread):
         self._after = 0
         self._claimed = 0
 
-    def open(self) -> None:
-        """Does nothing: no host is asked."""
-
     def runs_low(self) -> None:
         """Claims more."""
         self._wake.set()

@@ -114,7 +114,6 @@ class Scheduler(VisitScheduler):
         self._loop = asyncio.get_running_loop()
         use_visit_engine(self._crawler)
         run.shutdown.open(self._stop)
-        self._frontier.claiming.open()
         # Nothing was handed out while the store was away.
         run.database.outage_retry.on_return.append(self._wake_from_thread)
         max_minutes = run.source.fetch.max_minutes

@@ -152,7 +152,7 @@ class Window:
                 side_is_next = host.side_waiting > 0 and not host.side_was_last
                 if not entry.has_claims or hosts.count_free(host) <= side_is_next:
                     continue
-                start = hosts.find_start(host, now)
+                start = hosts.find_start(host)
                 if start is None or start > now:
                     # With the same ``now``: by a later clock it could be ready again, and this loop would not end.
                     self._schedule(entry, now)
@@ -260,7 +260,7 @@ class Window:
             return
         if now is None:
             now = clock.monotonic()
-        start = self.hosts.find_start(entry.host, now)
+        start = self.hosts.find_start(entry.host)
         if start is None:
             return
         entry.scheduled = True

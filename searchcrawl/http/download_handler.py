@@ -45,6 +45,7 @@ from searchcrawl.http.visit_end import (
     CertificateRefused,
     ForbiddenAddress,
     find_claim,
+    give_back,
 )
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.redirects import OwnOrigins
@@ -154,6 +155,9 @@ class GuardedHandler(BaseDownloadHandler):
         if self._lookups.is_limited and proxy is None:
             # Its turn may come late, and the host has the whole time to answer.
             await self._lookups.prepare(request.url, self._guard)
+        if not self._rate_limiter.may_send():
+            # Stopped since its turn came: others may ask the host now.
+            raise give_back(request)
         started = clock.monotonic()
         reach("fetch.sent")
         try:

@@ -147,9 +147,8 @@ class MemberScheduler(VisitScheduler):
             engine: Any = self._crawler.engine
             self._closing = asyncio.ensure_future(engine.close_spider_async(reason="finished"))
 
-    def _begin(self, request: Request, before: float | None) -> None:
-        if before is not None:
-            request.meta[TURN_ENDS] = before
+    def _begin(self, request: Request, before: float) -> None:
+        request.meta[TURN_ENDS] = before
         self._visits.append(request)
         wake_engine(self._crawler)
 

@@ -129,7 +129,7 @@ class Members:
     def visit(self, host: str, claim: Claim) -> None:
         """Has a claim visited, by the member that it was redirected in, or by any."""
         waits_in: Member | None = self._frontier.take_redirected(claim)
-        before = clock.monotonic() + LATE_SECONDS if self._frontier.window.hosts.delay_seconds(host) else None
+        before = clock.monotonic() + self._find_turn_seconds(host)
         if waits_in is None:
             member = self._choose(host, claim)
             member.send(Visit(host, claim, before))
@@ -141,6 +141,12 @@ class Members:
             self._put_back(claim)
             return
         member.under_way[claim.url_id] = claim
+
+    def _find_turn_seconds(self, host: str) -> float:
+        """How long a request may take to be sent: less than the next one waits, and not after the end of the lease."""
+        if self._frontier.window.hosts.delay_seconds(host):
+            return LATE_SECONDS
+        return max(self._run.lease_until_ms - clock.boot_ms(), 0) / 1000
 
     async def finish(self) -> None:
         """Has the members end the visits that they have under way, and end themselves."""

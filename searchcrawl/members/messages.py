@@ -41,14 +41,14 @@ class Visit(NamedTuple):
 
     host: str
     claim: Claim
-    before: float | None
+    before: float
 
 
 class GoOn(NamedTuple):
     """A redirected visit, which waited for its new host, may go on, before a moment as in Visit."""
 
     url_id: int
-    before: float | None
+    before: float
 
 
 class Forget(NamedTuple):

@@ -1,15 +1,16 @@
 """The hosts of a run: which may get a request now, by delay, concurrency, back-off and the cap on hosts.
 
-HostRegistry counts the requests of this process. SlotReservations connects it with other processes, ``frontier.window``
-asks it which claim may go, and in SharedRateLimiter all other requests wait for it.
+HostRegistry counts the requests of this process, and knows which hosts are its own. HostLeases takes hosts from other
+processes and hands them over, ``frontier.window`` asks which claim may go, and in SharedRateLimiter all other requests wait.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Final, NamedTuple
@@ -18,11 +19,13 @@ from zoneinfo import ZoneInfo
 from searchcrawl import clock
 from searchcrawl.codes import BUSY, OVERLOADED, UNREACHABLE
 from searchcrawl.items import Document, Outcome
-from searchcrawl.politeness.backoff import MAX_RETRY_PAUSE_SECONDS
 from searchcrawl.politeness.host_state import HostState
 from searchcrawl.rules.week_window import WeekWindow, parse_days, parse_minute
 from searchcrawl.sources.fetch_tables import FetchWindow
-from searchcrawl.store.host_table import HostPause, HostReport
+from searchcrawl.store.host_owners import TakenHost
+from searchcrawl.store.host_table import HostReport
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,24 +75,29 @@ def build_delay_schedule(
 #: How many idle hosts are kept in memory, and how many of those dropped that say something for the rest of the run.
 _MOST_HOSTS: Final = 10_000
 _MOST_REMEMBERED: Final = 100_000
+#: How many hosts are named that get no request for the rest of the run.
+_MOST_NAMED: Final = 100
 #: How many hosts are looked at for each new one, as some are in use.
 _LOOKED_AT: Final = 4
-#: A slot that was not used this many seconds after its start is reserved anew: other processes count the delay from its
-#: start.
+#: A member of the run that comes to send a request so many seconds after its turn waits for another one.
 LATE_SECONDS: Final = 0.05
-#: Seconds until the next try of a side request that waits for other requests to end.
+#: For so many delays a process keeps a host that another one wants, once it has asked it; for so many seconds at least, and at most.
+_TURN_DELAYS: Final = 4
+_TURN_SECONDS: Final = (1.0, 5.0)
+#: Seconds until the next try of a side request that waits for the cap on hosts.
 _RETRY_SECONDS: Final = 0.05
-#: The longest such pause of a side request that waits for a delay.
+#: The longest wait of other side requests before they try again; they are woken before, where there is a reason.
 _LONGEST_WAIT_SECONDS: Final = 1.0
 
 
-class SlotRequest(NamedTuple):
-    """A request for a slot in the host table, not before a moment; ``missed`` if the last slot was not used."""
+class HostChanges(NamedTuple):
+    """What the store is to be told: hosts to take, each with its delay; hosts to give back, by id, each with the seconds in
+    which it is not to be asked; reports. In this order of time: a host that is given back may be asked for again.
+    """
 
-    name: str
-    not_before: float
-    delay_seconds: float
-    missed: bool
+    asked: dict[str, float]
+    dropped: dict[int, float]
+    reports: dict[str, HostReport]
 
 
 class HostRegistry:
@@ -121,10 +129,12 @@ class HostRegistry:
         #: hosts that were dropped from ``_hosts``, and whose delay, failures or block still count
         self._remembered: OrderedDict[str, HostState] = OrderedDict()
         self._most_hosts = most_hosts
-        self._blocks = HostBlocks()
-        self._slot_requests: list[HostState] = []
+        self._warned = 0
+        self._asked: list[HostState] = []
+        self._dropped: dict[int, float] = {}
         self._reporting: dict[str, HostState] = {}
         self._wake: Callable[[], None] | None = None
+        self._lease_until_ms: Callable[[], float] = lambda: math.inf
         #: re-entrant: the window holds it while it calls methods that take it
         self.lock = threading.RLock()
         self.cap = HostCap(sites)
@@ -132,12 +142,13 @@ class HostRegistry:
         self.on_free: Callable[[HostState], None] = lambda host: None
         self.update_delay()
 
-    def share(self, wake: Callable[[], None]) -> None:
-        """Reserves a slot in the host table for each request under a delay, from now on.
+    def share(self, wake: Callable[[], None], *, lease_until_ms: Callable[[], float]) -> None:
+        """From now on only hosts are asked that this process owns, until its lease ends by the boot clock.
 
-        ``wake`` is called under the lock when there is a slot to reserve or a host failure report to write.
+        ``wake`` is called under the lock when there is a host to take, or a report to write.
         """
         self._wake = wake
+        self._lease_until_ms = lease_until_ms
 
     def find_or_add(self, name: str) -> HostState:
         """The host, new or known; under the lock."""
@@ -147,7 +158,6 @@ class HostRegistry:
             # Other threads find it in one of both at any moment.
             host = self._hosts[name] = self._remembered.get(name) or HostState(name)
             self._remembered.pop(name, None)
-            self._blocks.apply(host)
         return host
 
     def count_hosts(self) -> int:
@@ -192,12 +202,14 @@ class HostRegistry:
     def blocked_code(self, name: str) -> int | None:
         """The code for which a host is blocked for the rest of the run; None where it is not blocked."""
         host = self._find(name)
-        if host is None and self._blocks.has_any(name):
-            with self.lock:
-                host = self.find_or_add(name)
         return None if host is None else host.blocked_code
 
     # What the answers of a host say about it.
+
+    def blocked_seconds(self, name: str) -> float:
+        """How long the block lasts yet that another process was asked for."""
+        host = self._find(name)
+        return 0.0 if host is None else max(host.blocked_until - clock.monotonic(), 0.0)
 
     def record_visit(self, name: str, item: Document | Outcome) -> bool:
         """Notes what the end of a visit says about its host; True if it counts against it and the host is blocked."""
@@ -237,7 +249,7 @@ class HostRegistry:
             is_new = was_open and host.blocked_code is not None
             self._queue_report(host)
         if is_new:
-            self._blocks.warn(name, code, f"it asked for a pause of {seconds:.0f} s")
+            self._warn(name, code, f"it asked for a pause of {seconds:.0f} s")
 
     def pause(self, name: str, seconds: float) -> None:
         """Sends nothing to a host for this long, in all processes."""
@@ -253,24 +265,23 @@ class HostRegistry:
         alone = not host.visited or host.failures or self.delay(host)
         return (1 if alone else self._host_concurrency) - host.in_flight
 
-    def find_start(self, host: HostState, now: float) -> float | None:
-        """When the next claim of a host may go; None where a slot must be reserved first, or its block be read.
+    def find_start(self, host: HostState) -> float | None:
+        """When the next claim of a host may go; None where this process does not own it yet: it is asked for."""
+        return host.next_at if host.blocked_code is not None or self._may_ask(host) else None
 
-        This requests it.
-        """
-        if host.blocked_code is None and not self._knows_block(host.name):
-            return None
-        if self._wake is None or host.blocked_code is not None or not self.delay(host):
-            return host.next_at
-        if host.reserved_at is not None and now - host.reserved_at > LATE_SECONDS:
-            host.reserved_at, host.slot_missed = None, True
-        if host.reserved_at is not None:
-            return max(host.next_at, host.reserved_at)
-        if not host.slot_requested:
-            host.slot_requested = True
-            self._slot_requests.append(host)
+    def _may_ask(self, host: HostState) -> bool:
+        """Whether this process owns a host, and its turn is not over; else it is asked for."""
+        if self._wake is None:
+            return True
+        if not host.owned and not host.asked_for:
+            host.asked_for = True
+            self._asked.append(host)
             self._wake()
-        return None
+        return host.owned and not host.leaving
+
+    def holds_lease(self) -> bool:
+        """Whether this process may send requests: a process that was stopped may have lost its hosts to others."""
+        return clock.boot_ms() <= self._lease_until_ms()
 
     def begin_request(self, host: HostState, now: float, *, side: bool) -> None:
         """Notes that a request is sent to a host: a side request or that of a claim."""
@@ -278,62 +289,67 @@ class HostRegistry:
         self._hosts.move_to_end(host.name)
         host.next_at = now + self.delay(host)
         host.side_was_last = side
-        if not side:
-            host.reserved_at = None
+        host.was_asked = True
 
     def end_request(self, host: HostState) -> None:
         """Notes that a request to a host has ended."""
         host.in_flight -= 1
         self._release_cap(host)
-        self.on_free(host)
+        self._free(host)
 
     def announce_side_request(self, name: str) -> None:
         """Announces a side request; ``try_acquire_request`` follows until it returns 0, or ``cancel_side_request``."""
         with self.lock:
             self.find_or_add(name).side_waiting += 1
 
-    def try_acquire_request(self, name: str, now: float) -> float:
-        """Begins a side request that was announced: 0, or the seconds until the next try.
+    def try_acquire_request(self, name: str, now: float, wake: Callable[[], None] = lambda: None) -> float:
+        """Begins a side request that was announced: 0, or the seconds until the next try; ``wake`` is called where it may be earlier.
 
         Where claims and side requests wait they alternate, so that both make progress.
         """
         with self.lock:
             host = self.find_or_add(name)
-            if not self._knows_block(name):
-                return _RETRY_SECONDS
             claim_is_next = host.has_claims and host.side_was_last and host.blocked_code is None
-            if self.count_free(host) <= 0 or claim_is_next:
-                return _RETRY_SECONDS
+            if not self._may_send(host) or self.count_free(host) <= 0 or claim_is_next:
+                host.waiters.append(wake)
+                return _LONGEST_WAIT_SECONDS
             if host.next_at > now:
                 return min(host.next_at - now, _LONGEST_WAIT_SECONDS)
             if not self.cap.acquire(name, now):
                 return _RETRY_SECONDS
             host.side_waiting -= 1
             self.begin_request(host, now, side=True)
-            self.on_free(host)
+            self._free(host)
             return 0.0
+
+    def _may_send(self, host: HostState) -> bool:
+        return self._may_ask(host) and self.holds_lease()
 
     def cancel_side_request(self, name: str) -> None:
         """Withdraws a side request that was announced."""
         with self.lock:
             host = self.find_or_add(name)
             host.side_waiting -= 1
-            self.on_free(host)
+            self._free(host)
 
     def release_request(self, name: str) -> None:
         """Notes the end of the side request of ``try_acquire_request``."""
         with self.lock:
             self.end_request(self.find_or_add(name))
 
-    def try_acquire_host(self, name: str, now: float) -> float:
-        """Takes a host into use under the cap, for its robots.txt: 0, or the seconds until the next try.
+    def try_acquire_host(self, name: str, now: float, wake: Callable[[], None] = lambda: None) -> float:
+        """Takes a host into use under the cap, for its robots.txt: 0, or the seconds until the next try, as for a request.
 
         The number of requests to the host does not limit it: a claim that is under way waits for that robots.txt.
         """
         with self.lock:
-            if not self._knows_block(name) or not self.cap.acquire(name, now):
+            host = self.find_or_add(name)
+            if not self._may_send(host):
+                host.waiters.append(wake)
+                return _LONGEST_WAIT_SECONDS
+            if not self.cap.acquire(name, now):
                 return _RETRY_SECONDS
-            self.find_or_add(name).robots_requests += 1
+            host.robots_requests += 1
             return 0.0
 
     def release_host(self, name: str) -> None:
@@ -343,66 +359,89 @@ class HostRegistry:
             host.robots_requests -= 1
             self._release_cap(host)
 
-    # Slots, reports and blocks: what all processes share.
-
-    def reserve_locally(self, name: str, moment: float) -> float:
-        """Reserves one request to a host in this process; returns when it may go, not before ``moment``."""
+    def reserve(self, name: str, now: float, wake: Callable[[], None] = lambda: None) -> float | None:
+        """Reserves one request to a host; returns when it may go. None: it is not owned yet, and ``wake`` is called once it is."""
         with self.lock:
             host = self.find_or_add(name)
-            start = max(moment, host.next_at)
+            if not self._may_send(host):
+                host.waiters.append(wake)
+                return None
+            start = max(now, host.next_at)
             host.next_at = start + self.delay(host)
+            host.was_asked = True
             return start
 
-    def take_slot(self, name: str) -> float | None:
-        """Takes the slot that was reserved for the next claim of a host: its start, None where there is none."""
+    # What all processes share: who owns a host, its failures and pauses.
+
+    def take_changes(self) -> HostChanges:
+        """Takes out what the store is to be told; ``grant`` or ``disown`` follow for each host that was asked for."""
+        with self.lock:
+            asked, self._asked = self._asked, []
+            dropped, self._dropped = self._dropped, {}
+            return HostChanges({host.name: self.delay(host) for host in asked}, dropped, self._take_reports())
+
+    def grant(self, name: str, host_id: int, taken: TakenHost, since: float) -> None:
+        """Takes over a host; ``since`` is the moment from which its waits count."""
+        wait, pause = taken.wait_ms / 1000, taken.pause_ms / 1000
         with self.lock:
             host = self.find_or_add(name)
-            start, host.reserved_at = host.reserved_at, None
-            return start
+            host.id, host.owned, host.asked_for, host.leaving = host_id, True, False, False
+            host.owned_since, host.was_asked = clock.monotonic(), False
+            host.next_at = max(host.next_at, since + wait)
+            is_new = pause > 0 and host.keep_pause(since + pause - clock.monotonic(), taken.pause_code)
+            self._free(host)
+        if is_new and taken.pause_code in BUSY:
+            why = f"it asked another run for a pause, which lasts {pause:.0f} s more"
+            self._warn(name, taken.pause_code, why)
 
-    def take_slot_requests(self) -> list[SlotRequest]:
-        """Takes out the requests for slots; ``grant`` answers each."""
-        with self.lock:
-            hosts, self._slot_requests = self._slot_requests, []
-            return [SlotRequest(host.name, host.next_at, self.delay(host), host.slot_missed) for host in hosts]
+    def find_leaving(self, names: Iterable[str], now: float) -> dict[int, float]:
+        """Ends the turns of hosts that other processes want; returns those that may go now, by id, as ``HostChanges.dropped``.
 
-    def grant(self, name: str, start: float) -> None:
-        """Takes a slot that was reserved for a host."""
-        with self.lock:
-            host = self.find_or_add(name)
-            host.reserved_at, host.slot_missed, host.slot_requested = start, False, False
-            self.on_free(host)
-
-    def take_reports(self) -> dict[str, HostReport]:
-        """Takes out the reports for the host table, by host."""
-        with self.lock:
-            hosts, self._reporting = self._reporting, {}
-            reports = {name: host.report for name, host in hosts.items() if host.report is not None}
-            for host in hosts.values():
-                host.report = None
-            return reports
-
-    def set_blocks(
-        self, blocks: Iterable[HostPause], names: Collection[str] | None = None, *, only: bool = False
-    ) -> None:
-        """Sets the pauses of hosts that hold for all processes; only a long one blocks the host for this run.
-
-        Where there are very many: those of the hosts ``names``; ``only`` these are known from now on.
+        A turn is over once nothing is due, or after a few delays; what is under way ends before.
         """
+        gone: dict[int, float] = {}
         with self.lock:
-            for host in filter(None, map(self._hosts.get, self._blocks.note(blocks, names, only=only))):
-                self._blocks.apply(host)
-                self.on_free(host)
+            for host in filter(None, map(self._hosts.get, names)):
+                least, most = _TURN_SECONDS
+                turn = min(max(_TURN_DELAYS * self.delay(host), least), most)
+                had_turn = host.was_asked and now - host.owned_since >= turn
+                host.leaving = host.leaving or had_turn or not host.is_used
+                if host.owned and host.leaving and not host.in_flight and not host.robots_requests:
+                    gone[host.id] = max(host.next_at - now, 0.0)
+                    host.owned = host.leaving = False
+        return gone
 
-    def take_unknown(self) -> list[str]:
-        """Takes out the hosts with requests that wait until it is known whether they have a block."""
+    def ask_again(self, names: Iterable[str]) -> None:
+        """Asks for hosts that were handed over, where something waits for them."""
         with self.lock:
-            return self._blocks.take_unknown()
+            for host in filter(None, map(self._hosts.get, names)):
+                if host.has_claims or host.side_waiting or host.waiters:
+                    self._may_ask(host)
 
-    def list_used(self) -> list[str]:
-        """The hosts with requests that wait or are under way."""
+    def disown_all(self) -> None:
+        """Notes that the lease was lost: each host has to be taken anew."""
         with self.lock:
-            return [host.name for host in self._hosts.values() if host.is_used]
+            names = [name for name, host in self._hosts.items() if host.owned]
+            for name in names:
+                self._hosts[name].owned = self._hosts[name].leaving = False
+            self._dropped.clear()
+        self.ask_again(names)
+
+    def end_ownership(self, now: float) -> dict[int, float]:
+        """Takes out all hosts that are owned; returns those that have to be spared yet, as ``HostChanges.dropped``."""
+        with self.lock:
+            owned = [host for host in self._hosts.values() if host.owned]
+            for host in owned:
+                host.owned = False
+            waits = {host.id: host.next_at - now for host in owned if host.next_at > now}
+            return self._dropped | waits
+
+    def _take_reports(self) -> dict[str, HostReport]:
+        hosts, self._reporting = self._reporting, {}
+        reports = {name: host.report for name, host in hosts.items() if host.report is not None}
+        for host in hosts.values():
+            host.report = None
+        return reports
 
     def _find(self, name: str) -> HostState | None:
         return self._hosts.get(name) or self._remembered.get(name)
@@ -417,17 +456,29 @@ class HostRegistry:
             if not host.is_idle(now):
                 self._hosts.move_to_end(name)
                 continue
+            if host.owned:
+                host.owned = host.leaving = False
+                self._dropped[host.id] = 0.0
             if host.counts_later:
                 self._remembered[name] = host
                 if len(self._remembered) > _MOST_REMEMBERED:
                     self._remembered.popitem(last=False)
             del self._hosts[name]
 
-    def _knows_block(self, name: str) -> bool:
-        known = self._blocks.is_known(name)
-        if not known and self._wake is not None:
-            self._wake()
-        return known
+    def _free(self, host: HostState) -> None:
+        """Tells those that wait that a request to a host may go now."""
+        waiters, host.waiters = host.waiters, []
+        for wake in waiters:
+            wake()
+        self.on_free(host)
+
+    def _warn(self, name: str, code: int, why: str) -> None:
+        """Says once for each host that its pages have to wait for another run; the first hosts are named."""
+        self._warned += 1
+        if self._warned <= _MOST_NAMED:
+            logger.warning("%s gets no request for the rest of this run (%d): %s", name, code, why)
+        elif self._warned == _MOST_NAMED + 1:
+            logger.warning("more hosts that get no request for the rest of this run are not named")
 
     def _queue_report(self, host: HostState) -> None:
         if host.report is not None and self._wake is not None:
@@ -437,83 +488,6 @@ class HostRegistry:
     def _release_cap(self, host: HostState) -> None:
         if not host.in_flight and not host.robots_requests:
             self.cap.release(host.name, host.next_at if self.delay(host) else 0.0)
-
-
-logger = logging.getLogger(__name__)
-
-_MOST_NAMED: Final = 100
-
-
-class HostBlocks:
-    """All pauses that are in force, or where they are very many those of the hosts in use; HostRegistry locks it.
-
-    In the second case a host is asked about before its first request.
-    """
-
-    def __init__(self) -> None:
-        #: their ends in monotonic seconds, and their codes
-        self._by_name: dict[str, tuple[float, int]] = {}
-        #: the hosts that were asked about; None: all pauses are known
-        self._known: set[str] | None = None
-        self._unknown: set[str] = set()
-        self._warned = 0
-
-    def has_any(self, name: str) -> bool:
-        """Whether a host is known to have a pause."""
-        return name in self._by_name
-
-    def apply(self, host: HostState) -> None:
-        """Has a host wait for the end of its pause; a long one blocks it for this run."""
-        known = self._by_name.get(host.name)
-        if known is None:
-            return
-        until, code = known
-        now = clock.monotonic()
-        seconds = until - now
-        host.next_at = max(host.next_at, now + min(seconds, MAX_RETRY_PAUSE_SECONDS))
-        if host.blocked_code is None and seconds > MAX_RETRY_PAUSE_SECONDS:
-            host.blocked_code = code
-            if code in BUSY:
-                self.warn(host.name, code, f"it asked another run for a pause, which lasts {seconds:.0f} s more")
-
-    def warn(self, name: str, code: int, why: str) -> None:
-        """Says once for each host that its pages have to wait for another run; the first hosts are named."""
-        self._warned += 1
-        if self._warned <= _MOST_NAMED:
-            logger.warning("%s gets no request for the rest of this run (%d): %s", name, code, why)
-        elif self._warned == _MOST_NAMED + 1:
-            logger.warning("more hosts that get no request for the rest of this run are not named")
-
-    def is_known(self, name: str) -> bool:
-        """Whether it is known if a host has a pause; if not, it is to be asked about."""
-        if self._known is None or name in self._known:
-            return True
-        self._unknown.add(name)
-        return False
-
-    def take_unknown(self) -> list[str]:
-        """Takes out the hosts that are to be asked about."""
-        names, self._unknown = sorted(self._unknown), set()
-        return names
-
-    def note(self, blocks: Iterable[HostPause], names: Collection[str] | None, *, only: bool) -> Collection[str]:
-        """Sets all pauses that are in force, or those of the hosts ``names``; returns the hosts that they may concern."""
-        found = _find_ends(blocks)
-        if names is None:
-            self._by_name, self._known = found, None
-            return [*found, *self.take_unknown()]
-        if only or self._known is None:
-            self._by_name, self._known = found, {*names}
-        else:
-            self._by_name |= found
-            self._known |= {*names}
-        return names
-
-
-def _find_ends(blocks: Iterable[HostPause]) -> dict[str, tuple[float, int]]:
-    """Where pauses end in monotonic seconds: the clock may be set before they are used."""
-    offset = clock.monotonic() - clock.now_ms() / 1000
-    return {block.name: (block.until_ms / 1000 + offset, block.code) for block in blocks}
 
 
 _IN_USE: Final = float("inf")

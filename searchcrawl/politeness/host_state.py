@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from searchcrawl import clock
 from searchcrawl.politeness.backoff import (
@@ -39,11 +40,17 @@ class HostState:
     side_was_last: bool = False
     #: requests for its robots.txt that keep it in use under the cap on hosts
     robots_requests: int = 0
-    #: the slot in the host table for the next request: its start, whether one is requested, whether the last one passed
-    #: unused
-    reserved_at: float | None = None
-    slot_requested: bool = False
-    slot_missed: bool = False
+    #: its number in the store, once this process owns it: then no other one asks it
+    id: int = 0
+    owned: bool = False
+    #: whether it is to be taken, or waited for
+    asked_for: bool = False
+    #: since when it is owned, whether it was asked since, and whether its turn here is over: another process wants it
+    owned_since: float = 0.0
+    was_asked: bool = False
+    leaving: bool = False
+    #: what wakes those that wait for it
+    waiters: list[Callable[[], None]] = field(default_factory=list)
     #: failures in a row; answers in a row that asked for a pause longer than a run waits
     failures: int = 0
     long_pauses: int = 0
@@ -55,6 +62,8 @@ class HostState:
     #: the code for which this process blocks the host for the rest of its run; a block that other processes see is a
     #: pause in the host table, and may end earlier
     blocked_code: int | None = None
+    #: until when it is blocked by a pause that another process was asked for
+    blocked_until: float = 0.0
     #: what the host table is to be told
     report: HostReport | None = None
 
@@ -65,12 +74,20 @@ class HostState:
 
     def is_idle(self, now: float) -> bool:
         """Whether nothing is under way or waits, so that a new state could take its place."""
-        return not self.is_used and not self.slot_requested and self.report is None and self.next_at <= now
+        return not self.is_used and not self.asked_for and self.report is None and self.next_at <= now
 
     @property
     def counts_later(self) -> bool:
         """Whether it knows something that later requests have to respect."""
         return bool(self.crawl_delay_seconds or self.failures or self.long_pauses or self.pauses or self.blocked_code)
+
+    def keep_pause(self, seconds: float, code: int) -> bool:
+        """Waits for the end of a pause that another process was asked for; True if it is long and blocks the host for this run."""
+        self.next_at = max(self.next_at, clock.monotonic() + min(seconds, MAX_RETRY_PAUSE_SECONDS))
+        blocks = self.blocked_code is None and seconds > MAX_RETRY_PAUSE_SECONDS
+        if blocks:
+            self.blocked_code, self.blocked_until = code, clock.monotonic() + seconds
+        return blocks
 
     def pause(self, seconds: float, *, code: int = 0) -> None:
         """Sends nothing for this long; other processes learn of it."""

@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.codes import BUSY
 from searchcrawl.exceptions import HostBlocked
-from searchcrawl.politeness.backoff import MAX_RETRY_PAUSE_SECONDS
+from searchcrawl.politeness.host_leases import HostLeases
 from searchcrawl.politeness.host_registry import HostRegistry
-from searchcrawl.politeness.slot_reservations import SlotReservations
-from searchcrawl.store import host_table
-from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.engine.database import Database
 
 
 class RateLimiter:
@@ -54,40 +53,65 @@ class RateLimiter:
     def pause(self, host: str, *, seconds: float) -> None:
         """Sends nothing to the host for this long, in all processes (Retry-After)."""
 
+    def may_send(self) -> bool:
+        """Whether requests may be sent now; not where this process was stopped for so long that others may ask its hosts."""
+        return True
+
+
+class _Turn:
+    """Waits in the event loop for what other threads change."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._event = asyncio.Event()
+
+    def wake(self) -> None:
+        """Ends the wait; any thread may call it."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._event.set)
+
+    async def wait(self, seconds: float) -> None:
+        """Waits so long at most."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._event.wait(), seconds)
+        self._event.clear()
+
+
+#: So long a request waits for its host before it asks for it again, without being woken.
+_ASK_SECONDS: Final = 1.0
+
 
 class SharedRateLimiter(RateLimiter):
-    """Keeps the limits of ``hosts``, and reserves slots in the host table that all processes share.
+    """Keeps the limits of ``hosts``, which this process takes for its own before it asks them.
 
     ``changed`` is called when a claim may perhaps go that had to wait for a side request.
     """
 
-    def __init__(self, database: Database, hosts: HostRegistry, *, changed: Callable[[], None]) -> None:
-        self._database = database
+    def __init__(self, hosts: HostRegistry, *, changed: Callable[[], None]) -> None:
         self._hosts = hosts
         self._changed = changed
 
     async def wait_until_allowed(self, host: str) -> None:
-        delay = self._hosts.delay_seconds(host)
-        start = clock.monotonic()
-        if delay:
-            start = await self._reserve(host, delay, self._hosts.next_at(host))
-        pause = self._hosts.reserve_locally(host, start) - clock.monotonic()
+        turn = _Turn()
+        while (start := self._hosts.reserve(host, clock.monotonic(), turn.wake)) is None:
+            await self._wait(turn, _ASK_SECONDS)
+        pause = start - clock.monotonic()
         if pause > 0:
             await asyncio.sleep(pause)
 
     async def acquire_request(self, host: str) -> None:
-        await self._begin_request(host)
-        delay = self._hosts.delay_seconds(host)
-        if not delay:
-            return
+        self._refuse_blocked(host)
+        self._hosts.announce_side_request(host)
+        turn = _Turn()
         try:
-            start = self._hosts.take_slot(host)
-            if start is None or start < clock.monotonic():
-                start = await self._reserve(host, delay, 0.0)
-            await asyncio.sleep(max(start - clock.monotonic(), 0))
-        except BaseException:
-            self.release_request(host)
+            while pause := self._hosts.try_acquire_request(host, clock.monotonic(), turn.wake):
+                await self._wait(turn, pause)
+                self._refuse_blocked(host)
+        except (asyncio.CancelledError, HostBlocked):
+            self._hosts.cancel_side_request(host)
             raise
+        finally:
+            self._changed()
 
     def release_request(self, host: str) -> None:
         self._hosts.release_request(host)
@@ -95,9 +119,10 @@ class SharedRateLimiter(RateLimiter):
 
     async def acquire_host(self, host: str) -> None:
         self._refuse_blocked(host)
-        # The registry is shared with threads, which set no event of this loop.
-        while pause := self._hosts.try_acquire_host(host, clock.monotonic()):  # noqa: ASYNC110  # see above
-            await asyncio.sleep(pause)
+        turn = _Turn()
+        while pause := self._hosts.try_acquire_host(host, clock.monotonic(), turn.wake):
+            await self._wait(turn, pause)
+            self._refuse_blocked(host)
 
     def release_host(self, host: str) -> None:
         self._hosts.release_host(host)
@@ -112,103 +137,79 @@ class SharedRateLimiter(RateLimiter):
     def pause(self, host: str, *, seconds: float) -> None:
         self._hosts.pause(host, seconds)
 
-    async def _begin_request(self, host: str) -> None:
-        self._refuse_blocked(host)
-        self._hosts.announce_side_request(host)
-        try:
-            # The registry is shared with threads, which set no event of this loop.
-            while pause := self._hosts.try_acquire_request(host, clock.monotonic()):
-                await asyncio.sleep(pause)
-                self._refuse_blocked(host)
-        except (asyncio.CancelledError, HostBlocked):
-            self._hosts.cancel_side_request(host)
-            raise
-        finally:
-            self._changed()
+    def may_send(self) -> bool:
+        return self._hosts.holds_lease()
+
+    async def _wait(self, turn: _Turn, seconds: float) -> None:
+        """Waits for a host, or its next turn."""
+        await turn.wait(seconds)
 
     def _refuse_blocked(self, host: str) -> None:
         code = self._hosts.blocked_code(host)
         if code in BUSY:
             raise HostBlocked(f"{host} is blocked for this run, as it asked ({code})", code=code)
 
-    async def _reserve(self, host: str, delay_seconds: float, not_before: float) -> float:
-        """Reserves a slot in the host table: its start, in monotonic seconds as ``not_before``."""
-        return await asyncio.to_thread(self._write_reservation, host, round(delay_seconds * 1000), not_before)
-
-    def _write_reservation(self, host: str, delay_ms: int, not_before: float) -> float:
-        def reserve(transaction: Transaction) -> float:
-            host_id = host_table.find_or_add(transaction, [host])[host]
-            # Both at one moment: the clock may be set at any other.
-            now_ms, now = clock.now_ms(), clock.monotonic()
-            not_before_ms = now_ms + round((not_before - now) * 1000)
-            slot = host_table.reserve_slot(
-                transaction, host_id, now_ms=now_ms, delay_ms=delay_ms, not_before_ms=not_before_ms
-            )
-            return now + (slot.start_ms - now_ms) / 1000
-
-        return self._database.write(reserve)
-
 
 logger = logging.getLogger(__name__)
 
 #: Longer waits are logged: somebody waits for the answer.
 _LONG_SECONDS: Final = 2.0
+#: So often it is looked whether a host was handed over, or another process wants one.
+_UPDATE_SECONDS: Final = 0.25
 
 
 class DryRunRateLimiter(SharedRateLimiter):
-    """Reserves a slot in the host table for each request, for pages as well: no window hands them out.
-
-    It does so also where no delay is known and another process has reserved one that is not over.
-    """
+    """Takes the host of each request as a crawl does, for pages as well: no window hands them out."""
 
     def __init__(self, database: Database, hosts: HostRegistry) -> None:
-        super().__init__(database, hosts, changed=lambda: None)
-        self._database = database
-        self._reservations = SlotReservations(database, hosts, wake=lambda: None)
+        super().__init__(hosts, changed=lambda: None)
+        self._leases = HostLeases(database, hosts)
 
     async def wait_until_allowed(self, host: str) -> None:
         """Waits for the turn of one request; raises HostBlocked for a host that asked for a long pause."""
-        # Told before the wait, since a signal may end it.
-        await self.finish()
-        await self._wait_while_closed(host)
-        while True:
-            start = await self._find_turn(host)
-            pause = self._hosts.reserve_locally(host, start) - clock.monotonic()
-            if pause > _LONG_SECONDS:
-                logger.info("waits %.0f s for its turn at %s", pause, host)
-            await asyncio.sleep(max(pause, 0.0))
-            # A crawl may have been asked for a pause meanwhile.
-            if not await self._wait_while_closed(host):
-                return
+        # As a request that waits: a host with one is handed over to nobody.
+        self._hosts.announce_side_request(host)
+        try:
+            start, told = await self._find_turn(host), False
+            while (pause := start - clock.monotonic()) > 0:
+                if pause > _LONG_SECONDS and not told:
+                    logger.info("waits %.0f s for its turn at %s", pause, host)
+                    told = True
+                await asyncio.sleep(min(pause, _LONG_SECONDS))
+                await self._update()
+        finally:
+            self._hosts.cancel_side_request(host)
 
     def note_busy(self, host: str, *, code: int, seconds: float) -> None:
         """Notes that a page was answered with 429 or 503 and a Retry-After."""
         self._hosts.record_retry_after(host, code, seconds)
 
     async def finish(self) -> None:
-        """Tells other processes of the pauses that hosts have asked for; raises StoreError."""
-        await asyncio.to_thread(self._reservations.write)
+        """Gives the hosts back, and tells other processes of the pauses that were asked for; raises StoreError."""
+        await asyncio.to_thread(self._leases.stop)
 
     async def _find_turn(self, host: str) -> float:
-        """When the next request may go, in monotonic seconds."""
-        delay, next_at = self._hosts.delay_seconds(host), self._hosts.next_at(host)
-        if not delay:
-            allowed_ms = await asyncio.to_thread(
-                self._database.read, lambda transaction: host_table.find_allowed_ms(transaction, host)
-            )
-            if allowed_ms <= clock.now_ms():
-                return clock.monotonic()
-        return await self._reserve(host, delay, next_at)
+        """When the next request may go, in monotonic seconds, once this process owns the host."""
+        began, told, turn = clock.monotonic(), False, _Turn()
+        while True:
+            # Told before the wait, since a signal may end it.
+            await self._update()
+            code = self._hosts.blocked_code(host)
+            if code is not None:
+                seconds = self._hosts.blocked_seconds(host)
+                raise HostBlocked(f"{host} gets no request for {seconds:.0f} s, as it asked", code=code)
+            start = self._hosts.reserve(host, clock.monotonic(), turn.wake)
+            if start is not None:
+                return start
+            if not told and clock.monotonic() - began > _LONG_SECONDS:
+                logger.info("waits for its turn at %s, which another process asks", host)
+                told = True
+            await self._wait(turn, _UPDATE_SECONDS)
 
-    async def _wait_while_closed(self, host: str) -> bool:
-        """Waits until no pause of the host is left, which any process was asked for; returns whether there was one."""
-        waited = False
-        while block := await asyncio.to_thread(
-            self._database.read, lambda transaction: host_table.find_block(transaction, host, clock.now_ms())
-        ):
-            seconds = (block.until_ms - clock.now_ms()) / 1000
-            if seconds > MAX_RETRY_PAUSE_SECONDS:
-                raise HostBlocked(f"{host} gets no request for {seconds:.0f} s, as it asked", code=block.code)
-            await asyncio.sleep(max(seconds, 0.0))
-            waited = True
-        return waited
+    async def _wait(self, turn: _Turn, seconds: float) -> None:
+        # There is no thread for it.
+        await self._update()
+        await turn.wait(min(seconds, _UPDATE_SECONDS))
+
+    async def _update(self) -> None:
+        await asyncio.to_thread(self._leases.update)

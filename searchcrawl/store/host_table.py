@@ -1,4 +1,4 @@
-"""The hosts, shared by all sources and processes: the slots of their requests, their failures, blocks and robots.txt.
+"""The hosts, shared by all sources and processes: their failures, pauses and robots.txt. Who may ask them: ``host_owners``.
 
 Hosts that no URL of any source names any more, and that nothing used for long, are deleted. Other processes may add a URL of
 such a host meanwhile. Whoever is about to use the id of a host notes the use (``find_or_add``), and only rows are deleted of
@@ -7,17 +7,17 @@ which none was noted for days.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from isal import isal_zlib
-from sqlalchemy import ColumnElement, Row, and_, delete, func, select, text, update
+from sqlalchemy import ColumnElement, Row, and_, bindparam, delete, func, select, text, update
 
 from searchcrawl import clock
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.many_rows import read_parts, upsert_rows
-from searchcrawl.store.schema import hosts, robots_copies, urls
+from searchcrawl.store.many_rows import read_parts, upsert_rows, write_rows
+from searchcrawl.store.schema import host_owners, hosts, robots_copies, urls
 from searchcrawl.store.statements import split
 
 #: A name in DNS is shorter; longer ones of links would not fit into an index of PostgreSQL.
@@ -26,8 +26,6 @@ _MAX_NAME_CHARACTERS: Final = 300
 _NOTED_MS: Final = 6 * 3_600_000
 #: The longest block, whatever the host asks for: after it one request tries the host again.
 MAX_BLOCK_MS: Final = 3_600_000
-#: The longest delay between requests (``robots.max_crawl_delay_seconds``): an older release noted no moment with a slot.
-_UNKNOWN_AHEAD_MS: Final = 60_000
 #: So far the clocks of two machines may be apart.
 _SKEW_MS: Final = 5_000
 
@@ -41,7 +39,7 @@ def find_or_add(transaction: Transaction, names: Iterable[str]) -> dict[str, int
     stored = {name: name[:_MAX_NAME_CHARACTERS] for name in names}
     wanted, now_ms = sorted(set(stored.values())), clock.now_ms()
     rows = _find(transaction, wanted)
-    late = {host_id for host_id, used_ms in rows.values() if not _is_recent(used_ms, now_ms)}
+    late = {host_id for host_id, used_ms in rows.values() if not is_recent(used_ms, now_ms)}
     gone = late - note_used(transaction, sorted(late), now_ms)
     found = {name: host_id for name, (host_id, _) in rows.items() if host_id not in gone}
     # Only missing ones are added: each conflict would cost PostgreSQL an id. They are sorted, so that no two processes
@@ -51,16 +49,6 @@ def find_or_add(transaction: Transaction, names: Iterable[str]) -> dict[str, int
         upsert_rows(transaction, hosts, ("name",), [{"name": name, "used_ms": now_ms} for name in missing])
         found |= {name: host_id for name, (host_id, _) in _find(transaction, missing).items()}
     return {name: found[short] for name, short in stored.items()}
-
-
-def find_in_use(transaction: Transaction, names: Iterable[str]) -> dict[str, int]:
-    """The ids of those of the hosts whose use was noted lately: they stay valid for days. For the others ask
-    ``find_or_add``.
-    """
-    stored = {name: name[:_MAX_NAME_CHARACTERS] for name in names}
-    rows, now_ms = _find(transaction, sorted(set(stored.values()))), clock.now_ms()
-    recent = {name: host_id for name, (host_id, used_ms) in rows.items() if _is_recent(used_ms, now_ms)}
-    return {name: recent[short] for name, short in stored.items() if short in recent}
 
 
 def note_used(transaction: Transaction, host_ids: Sequence[int], now_ms: int, *, waits: bool = True) -> set[int]:
@@ -78,7 +66,7 @@ def note_used(transaction: Transaction, host_ids: Sequence[int], now_ms: int, *,
     return kept
 
 
-def _is_recent(used_ms: int, now_ms: int) -> bool:
+def is_recent(used_ms: int, now_ms: int) -> bool:
     return now_ms - _NOTED_MS < used_ms <= now_ms
 
 
@@ -94,45 +82,12 @@ def find_names(transaction: Transaction, host_ids: Sequence[int]) -> dict[int, s
     return {row.id: row.name for row in transaction.execute(query)}
 
 
-class SlotReservation(NamedTuple):
-    """The moment at which a host may get a request, and from which it may get the next (ms since 1970)."""
-
-    start_ms: int
-    end_ms: int
-
-
-def reserve_slot(
-    transaction: Transaction,
-    host_id: int,
-    *,
-    now_ms: int,
-    delay_ms: int,
-    not_before_ms: int = 0,
-    unused: SlotReservation | None = None,
-) -> SlotReservation:
-    """Reserves one request to a host, ``delay_ms`` before the next (C2).
-
-    If no process has reserved a slot after the ``unused`` one of this process, the new slot takes its place.
-    """
-    # The row is locked: another process must not reserve the same moment. Several hosts are locked by rising id.
-    row = transaction.execute(select(hosts).where(hosts.c.id == host_id).with_for_update()).one()
-    allowed = row.next_allowed_ms
-    if unused is not None and unused.end_ms == allowed:
-        allowed = unused.start_ms
-    slots_end = _bring_near(allowed, row.reserved_ms or row.next_allowed_ms - _UNKNOWN_AHEAD_MS, now_ms)
-    start = max(now_ms, not_before_ms, slots_end, _closed_until(row, now_ms))
-    slot = SlotReservation(start, start + delay_ms)
-    values = {"next_allowed_ms": slot.end_ms, "reserved_ms": now_ms}
-    transaction.execute(update(hosts).where(hosts.c.id == host_id).values(values))
-    return slot
-
-
-def _bring_near(moment_ms: int, noted_ms: int, now_ms: int) -> int:
+def bring_near(moment_ms: int, noted_ms: int, now_ms: int) -> int:
     """A stored moment, no longer from now than it was from when it was noted, by a clock that was ahead perhaps."""
     return moment_ms - max(noted_ms - now_ms, 0)
 
 
-def _closed_until(row: Row[Any], now_ms: int) -> int:
+def find_pause_end(row: Row[Any], now_ms: int) -> int:
     """The end of the pause that is in force; 0 where there is none. See ``_pause_in_force``."""
     is_ours: bool = row.closed_ms <= now_ms + _SKEW_MS and row.closed_until_ms <= now_ms + MAX_BLOCK_MS
     return row.closed_until_ms if is_ours else 0
@@ -171,25 +126,40 @@ class HostReport:
     code: int = 0
 
 
-def add_report(transaction: Transaction, host_id: int, report: HostReport, *, since_ms: int, now_ms: int) -> int:
-    """Adds a report to those of other processes; returns until when no process may request the host.
+def add_reports(
+    transaction: Transaction, reports: Mapping[int, HostReport], *, since_ms: int, now_ms: int
+) -> dict[int, int]:
+    """Adds reports, by id of the host, to those of other processes; returns until when no process may ask each host.
 
     Failures that were reported before ``since_ms`` do not count any more.
     """
-    row = transaction.execute(select(hosts).where(hosts.c.id == host_id).with_for_update()).one()
-    over = report.answered or not since_ms <= row.failed_ms <= now_ms
-    failures = (0 if over else row.failures) + report.failures
-    until = report.until_ms
-    values: dict[str, int] = {"failures": failures}
-    if report.failures:
-        until = max(until, now_ms + round(report.pause_seconds(failures) * 1000))
-        values["failed_ms"] = now_ms
-    until = min(until, now_ms + MAX_BLOCK_MS)
-    before = _closed_until(row, now_ms)
-    if until > before:
-        values |= {"closed_until_ms": until, "closed_code": report.code, "closed_ms": now_ms}
-    transaction.execute(update(hosts).where(hosts.c.id == host_id).values(values))
-    return max(until, before)
+    # By rising id, so that no two processes wait for each other.
+    query = select(hosts).order_by(hosts.c.id).with_for_update()
+    ends: dict[int, int] = {}
+    noted: list[dict[str, int]] = []
+    for row in read_parts(transaction, query, hosts.c.id, sorted(reports)):
+        report, before = reports[row.id], find_pause_end(row, now_ms)
+        over = report.answered or not since_ms <= row.failed_ms <= now_ms
+        failures = (0 if over else row.failures) + report.failures
+        until = report.until_ms
+        if report.failures:
+            until = max(until, now_ms + round(report.pause_seconds(failures) * 1000))
+        ends[row.id] = until = max(min(until, now_ms + MAX_BLOCK_MS), before)
+        values = {"failures": failures, "failed_ms": now_ms if report.failures else row.failed_ms}
+        values |= {name: getattr(row, name) for name in _PAUSE}
+        if until > before:
+            values |= {"closed_until_ms": until, "closed_code": report.code, "closed_ms": now_ms}
+        noted.append({"row_id": row.id, **{f"new_{name}": value for name, value in values.items()}})
+    write_rows(transaction, _NOTE_REPORT, noted)
+    return ends
+
+
+_PAUSE: Final = ("closed_until_ms", "closed_code", "closed_ms")
+_NOTE_REPORT: Final = (
+    update(hosts)
+    .where(hosts.c.id == bindparam("row_id"))
+    .values({name: bindparam(f"new_{name}") for name in ("failures", "failed_ms", *_PAUSE)})
+)
 
 
 def find_blocks(
@@ -206,12 +176,6 @@ def find_blocks(
     stored = {name[:_MAX_NAME_CHARACTERS]: name for name in names}
     found = read_parts(transaction, query, hosts.c.name, sorted(stored))
     return [HostPause(stored[row.name], row.closed_until_ms, row.closed_code) for row in found]
-
-
-def find_allowed_ms(transaction: Transaction, name: str) -> int:
-    """The moment from which no process has reserved ``host:port``; 0 for a host that none knows."""
-    query = select(hosts.c.next_allowed_ms).where(hosts.c.name == name[:_MAX_NAME_CHARACTERS])
-    return transaction.execute(query).scalar() or 0
 
 
 def find_block(transaction: Transaction, name: str, now_ms: int) -> HostPause | None:
@@ -301,6 +265,7 @@ def purge_unused(transaction: Transaction, host_ids: Sequence[int], *, before_ms
 def _is_unused(before_ms: int) -> ColumnElement[bool]:
     return and_(
         hosts.c.used_ms < before_ms,
+        hosts.c.owner_id.not_in(select(host_owners.c.id)),
         hosts.c.next_allowed_ms < before_ms,
         hosts.c.closed_until_ms < before_ms,
         # SQLite would give its id to the next host, and a process that still knows its name would take that for it.

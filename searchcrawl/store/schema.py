@@ -473,6 +473,11 @@ hosts = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),  # host:port
+    # Which process may ask it (host_owners); which one wants it, -1: it was handed over to its owner, which is to learn of it.
+    Column("owner_id", Integer, nullable=False, server_default="0"),
+    Column("wanted_id", Integer, nullable=False, server_default="0"),
+    # The delay of the owner, which also counts from the end of a lease that died.
+    Column("delay_ms", BigInteger, nullable=False, server_default="0"),
     # No request before this moment, by the delay; when that was noted, as the clock may have been ahead then.
     Column("next_allowed_ms", BigInteger, nullable=False, server_default="0"),
     Column("reserved_ms", BigInteger, nullable=False, server_default="0"),
@@ -488,6 +493,21 @@ hosts = Table(
     # When it was last known to be used, some hours late (store.host_table); 0: that was never noted.
     Column("used_ms", BigInteger, nullable=False, server_default="0"),
     Index("ix_hosts_closed_until_ms", "closed_until_ms", sqlite_where=text("closed_until_ms > 0")),
+    Index("ix_hosts_wanted", "owner_id", sqlite_where=text("wanted_id != 0"), postgresql_where=text("wanted_id != 0")),
+)
+
+# The processes that own hosts (store.host_owners): a number is never given twice.
+host_owners = Table(
+    "host_owners",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("holder", Text, nullable=False),
+    # The last renewal, by the clock of the store and by the boot clock of the holder.
+    Column("renewed_ms", BigInteger, nullable=False),
+    Column("beat_ms", BigInteger),
+    # When the lease ended, where another process found it expired.
+    Column("ended_ms", BigInteger),
+    sqlite_autoincrement=True,
 )
 
 # The saved robots.txt of each origin: the last one that could be fetched, compressed.

@@ -41,7 +41,7 @@ def take(transaction: Transaction, source_id: int, *, name: str) -> Lease:
     statement = dialect_of(transaction).upsert(leases, ["source_id"])
     transaction.execute(statement.values(source_id=source_id, holder="", fence=0, renewed_ms=None))
     row = transaction.execute(select(leases).where(leases.c.source_id == source_id).with_for_update()).one()
-    if _is_valid(transaction, row):
+    if is_valid(transaction, row):
         raise SourceBusy(f"source {name}: another process is running it ({holder.describe(row.holder)})")
     fence = int(row.fence) + 1
     transaction.execute(
@@ -88,7 +88,7 @@ def release(transaction: Transaction, lease: Lease) -> None:
 def find_holders(transaction: Transaction) -> dict[int, tuple[int, str]]:
     """The living holders of leases, each with its fence, by source."""
     rows = transaction.execute(select(leases).where(leases.c.renewed_ms.is_not(None)))
-    return {row.source_id: (int(row.fence), row.holder) for row in rows if _is_valid(transaction, row)}
+    return {row.source_id: (int(row.fence), row.holder) for row in rows if is_valid(transaction, row)}
 
 
 def find_living(transaction: Transaction) -> dict[int, int]:
@@ -114,15 +114,15 @@ def is_told_to_stop(transaction: Transaction, lease: Lease) -> bool:
 def is_held(transaction: Transaction, source_id: int) -> bool:
     """Whether a living process holds the lease of a source."""
     row = transaction.execute(select(leases).where(leases.c.source_id == source_id)).one_or_none()
-    return row is not None and _is_valid(transaction, row)
+    return row is not None and is_valid(transaction, row)
 
 
 def _build_beat(transaction: Transaction) -> dict[str, int]:
     return {"renewed_ms": dialect_of(transaction).read_clock_ms(transaction), "beat_ms": clock.boot_ms()}
 
 
-def _is_valid(transaction: Transaction, row: Row[Any]) -> bool:
-    """Whether the holder lives and has renewed its lease in time; both clocks are read after the row."""
+def is_valid(transaction: Transaction, row: Row[Any]) -> bool:
+    """Whether the holder of a lease lives and has renewed it in time; both clocks are read after the row."""
     if row.renewed_ms is None or holder.has_ended(row.holder):
         return False
     if row.beat_ms is not None and holder.shares_boot(row.holder):
