@@ -94,7 +94,7 @@ scale: $(STAMP)  ## the store with 10^4 to 10^6 URLs, SQLite and PostgreSQL; ARG
 	scripts/bootstrap postgresql
 	$(BIN)/python -m benchmarks.scale $(ARGS)
 
-results: $(STAMP)  ## put the figures of bench and scale into benchmarks/RESULTS.md
+results: $(STAMP)  ## put the figures of bench, hosts and scale into benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.results
 
 solr: $(STAMP)  ## a real Solr for development

@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any, Final
 
 from rich.console import Console
@@ -32,6 +31,7 @@ from rich.table import Column, Table
 
 from benchmarks.hosts_log import as_figures, judge, read
 from benchmarks.hosts_server import host_name
+from benchmarks.hosts_table import HEAD, PLAIN, place_of, rows_of
 from benchmarks.machine import machine
 from benchmarks.measured import PYTHON, ROOT, Cost, run_measured
 from benchmarks.searchcrawl_project import Project
@@ -41,7 +41,6 @@ OUT: Final = Path(__file__).resolve().parent / "out"
 RESULT: Final = "many-hosts.json"
 NAMES: Final = Path(__file__).resolve().parent / "hosts_names"
 SEARCHCRAWL: Final = "searchcrawl"
-PLAIN: Final = "plain Scrapy"
 SIZES: Final = (50, 300, 2_000, 10_000)
 #: Pages of a host, with the home page, so that the requests of a run take half a minute or more: up to so many hosts.
 _PAGES: Final = ((300, 21), (2_000, 11), (sys.maxsize, 4))
@@ -95,26 +94,15 @@ class Crawl:
 def main() -> int:
     """Runs all cases in all rounds; prints a table."""
     arguments = read_arguments()
-    cases = [
-        Case(
-            hosts=hosts,
-            pages=arguments.pages or pages_of(hosts),
-            delay=delay,
-            concurrency=arguments.concurrency,
-            latency_ms=arguments.latency_ms,
-            lookup_ms=arguments.lookup_ms,
-        )
-        for hosts in arguments.hosts
-        for delay in arguments.delays
-    ]
-    folder = OUT / "many-hosts"
+    out = arguments.out or OUT / RESULT
+    folder = out.resolve().parent / "many-hosts"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     checkouts = {SEARCHCRAWL: ROOT}
     if arguments.before:
         checkouts[f"{SEARCHCRAWL} {arguments.before}"] = export(arguments.before, folder / "before")
     records: list[dict[str, Any]] = []
-    for case in cases:
+    for case in cases_of(arguments):
         for number in range(arguments.rounds):
             # Who begins changes from round to round.
             crawlers = [*checkouts, *([PLAIN] if arguments.peer else [])]
@@ -123,7 +111,6 @@ def main() -> int:
                 crawl = run(case, crawler, checkouts.get(crawler), folder / "run")
                 records.append(as_record(case, crawl, load))
                 print(describe(records[-1]), flush=True)
-    out = arguments.out or OUT / RESULT
     add(out, records)
     show(rows_of(records))
     print(f"result: {out}")
@@ -151,12 +138,26 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--peer", action=argparse.BooleanOptionalAction, default=True, help=peer)
     parser.add_argument("--before", metavar="REVISION", help="of git, to compare with")
     parser.add_argument("--rounds", type=int, default=1, help="how often everything is done (1)")
-    parser.add_argument("--out", type=Path, help="where the result goes")
+    parser.add_argument("--out", type=Path, help="where the result goes, and what is made on the way")
     return parser.parse_args()
 
 
 def _numbers(kind: type[int | float]) -> Callable[[str], tuple[float, ...]]:
     return lambda text: tuple(kind(word) for word in text.split(","))
+
+
+def cases_of(arguments: argparse.Namespace) -> Iterator[Case]:
+    """Each number of hosts with each delay."""
+    for hosts in arguments.hosts:
+        for delay in arguments.delays:
+            yield Case(
+                hosts=hosts,
+                pages=arguments.pages or pages_of(hosts),
+                delay=delay,
+                concurrency=arguments.concurrency,
+                latency_ms=arguments.latency_ms,
+                lookup_ms=arguments.lookup_ms,
+            )
 
 
 def pages_of(hosts: int) -> int:
@@ -262,102 +263,10 @@ def add(out: Path, records: Sequence[Mapping[str, Any]]) -> None:
     """Replaces the records of the same cases and crawlers."""
     out.parent.mkdir(parents=True, exist_ok=True)
     before = json.loads(out.read_text(encoding="utf-8"))["crawls"] if out.exists() else []
-    new = {_place(record) for record in records}
-    kept = [record for record in before if _place(record) not in new]
-    crawls = sorted([*kept, *records], key=_place)
+    new = {place_of(record) for record in records}
+    kept = [record for record in before if place_of(record) not in new]
+    crawls = sorted([*kept, *records], key=place_of)
     out.write_text(json.dumps({"machine": machine(), "crawls": crawls}, indent=2) + "\n", encoding="utf-8")
-
-
-def _place(record: Mapping[str, Any]) -> tuple[Any, ...]:
-    # Ours comes before plain Scrapy.
-    crawler = record["crawler"]
-    of_case = (*(record[name] for name in ("hosts", "pages", "delay", "concurrency", "latency_ms", "lookup_ms")),)
-    return (*of_case, crawler == PLAIN, crawler)
-
-
-HEAD: Final = (
-    "hosts × pages",
-    "delay s",
-    "crawler",
-    "requests/s",
-    "delays allow",
-    "of the smaller",
-    "× plain",
-    "whole run s",
-    "CPU ms a page",
-    "peak RSS MB",
-    "smallest gap ms",
-    "too early",
-    "idle s",
-    "requests a host",
-    "load before",
-)
-
-
-def rows_of(records: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """The table: medians of the rounds, the worst of gaps and idle seconds."""
-    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    for record in records:
-        groups.setdefault(_place(record), []).append(record)
-    rates = {place: median(one["figures"]["requests_per_second"] for one in group) for place, group in groups.items()}
-    return [_row(group, place, rates) for place, group in groups.items()]
-
-
-def _row(
-    group: Sequence[Mapping[str, Any]], place: tuple[Any, ...], rates: Mapping[tuple[Any, ...], float]
-) -> list[str]:
-    first = group[0]
-    hosts, pages, delay, *rest, _, _ = place
-    plain = rates.get((hosts, pages, delay, *rest, True, PLAIN))
-    undelayed = rates.get((hosts, pages, 0.0, *place[3:]))
-    share = share_of_pace(group, undelayed)
-    gaps = [one["figures"]["smallest_gap_ms"] for one in group if one["figures"]["smallest_gap_ms"] is not None]
-
-    def middle(*names: str) -> float:
-        return median(_find(one, names) for one in group)
-
-    return [
-        f"{hosts:,} × {pages}",
-        f"{delay:g}",
-        first["crawler"],
-        f"{rates[place]:.0f}",
-        "" if first["allowed_per_second"] is None else f"{first['allowed_per_second']:,.0f}",
-        "" if share is None else f"{share:.0%}",
-        "" if not plain else f"{rates[place] / plain:.2f}",
-        f"{middle('cost', 'wall_seconds'):.1f}",
-        f"{middle('cpu_ms_per_page'):.2f}",
-        f"{middle('cost', 'peak_rss_bytes') / 1e6:.0f}",
-        f"{min(gaps):,.1f}" if gaps and delay else "",
-        str(max(one["figures"]["too_early"] for one in group)) if delay else "",
-        str(max(one["figures"]["idle_seconds"] for one in group)),
-        f"{middle('figures', 'requests') / hosts:.1f}",
-        f"{max(one['load_before'] for one in group):.1f}",
-    ]
-
-
-def _find(record: Mapping[str, Any], names: Sequence[str]) -> float:
-    found: Any = record
-    for name in names:
-        found = found[name]
-    return float(found)
-
-
-def share_of_pace(group: Sequence[Mapping[str, Any]], undelayed: float | None) -> float | None:
-    """The rate of a crawl as a part of the smaller of hosts ÷ delay and ``undelayed``, its rate without a delay.
-
-    None without a delay. The first request of a host waits for nothing: beside hosts ÷ delay it is not counted, so that
-    a crawl that keeps the delays cannot be above 1.
-    """
-    allowed: float | None = group[0]["allowed_per_second"]
-    if allowed is None:
-        return None
-    rate: float = median(one["figures"]["requests_per_second"] for one in group)
-    if undelayed is not None and undelayed < allowed:
-        return rate / undelayed
-    paced: float = median(
-        (one["figures"]["requests"] - one["hosts"]) / max(one["figures"]["seconds"], 1e-9) for one in group
-    )
-    return paced / allowed
 
 
 def show(rows: Sequence[Sequence[str]]) -> None:

@@ -79,7 +79,7 @@ class Paces:
 
     ``seconds`` are those from the first to the last arrival. A gap is that between two requests to a host: from the
     end of the answer before, and from arrival to arrival; None where no host was asked twice. ``too_early`` counts
-    gaps of both kinds that are shorter than the delay less a millisecond. ``idle_seconds`` are the whole seconds in
+    those since an answer that are shorter than the delay less a millisecond. ``idle_seconds`` are the whole seconds in
     which no request arrived and one might have; ``longest_idle_seconds`` is the longest such time. Both leave out the
     first two seconds.
     """
@@ -124,11 +124,9 @@ def judge(requests: Sequence[Request], *, hosts: int, pages: int, delay_seconds:
         smallest_gap_ms=_in_ms(min(after_answers, default=None)),
         smallest_gap_of_arrivals_ms=_in_ms(min(after_arrivals, default=None)),
         median_gap_ms=_in_ms(median(after_answers) if after_answers else None),
-        too_early=sum(gap < delay - TOLERANCE_NS for gaps in (after_answers, after_arrivals) for gap in gaps),
+        too_early=sum(gap < delay - TOLERANCE_NS for gap in after_answers),
         idle_seconds=sum(max((end - first) // SECOND_NS + (first - begin) // SECOND_NS, 0) for begin, end in counted),
-        longest_idle_seconds=max((end - begin for begin, end in counted), default=0) / SECOND_NS
-        if any(end > begin for begin, end in counted)
-        else 0.0,
+        longest_idle_seconds=max(0, *(end - begin for begin, end in counted)) / SECOND_NS if counted else 0.0,
     )
 
 

@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any, Final
 
 from benchmarks.decisions.table import Cells, describe_bounds, read_sites, tabulate_sites, tabulate_traps
+from benchmarks.hosts_table import HEAD, rows_of
 from benchmarks.material import CORPORA, DOCS, result_name
 
 HERE: Final = Path(__file__).resolve().parent
@@ -33,6 +34,8 @@ def main() -> int:
             result = json.loads(bench.read_text(encoding="utf-8"))
             text = _replaced(text, "crawlers" if corpus == DOCS else f"crawlers {corpus}", _crawlers(result))
             text = _replaced(text, "machine", _machine(result["machine"]))
+    if (hosts := OUT / "many-hosts.json").exists():
+        text = _replaced(text, "many hosts", _many_hosts(json.loads(hosts.read_text(encoding="utf-8"))))
     if sites := read_sites(OUT / "decisions"):
         text = _replaced(text, "decisions", f"{_of_cells(tabulate_sites(sites))}\n\n{describe_bounds(sites)}")
     if (traps := tabulate_traps(OUT / "decisions"))[1]:
@@ -114,6 +117,12 @@ def _crawler(rounds: Sequence[dict[str, Any]], letter: str) -> list[str]:
         f"{middle(lambda run: run['documents']):.0f}",
         "" if lost is None else str(lost),
     ]
+
+
+def _many_hosts(result: dict[str, Any]) -> str:
+    crawls = result["crawls"]
+    in_flight = " or ".join(str(number) for number in sorted({one["concurrency"] for one in crawls}))
+    return f"{_table(HEAD, rows_of(crawls))}\n\nRequests in flight: {in_flight}. {_machine(result['machine'])}"
 
 
 def _machine(machine: dict[str, Any]) -> str:
