@@ -103,15 +103,18 @@ def main() -> int:
         checkouts[f"{SEARCHCRAWL} {arguments.before}"] = export(arguments.before, folder / "before")
     records: list[dict[str, Any]] = []
     for case in cases_of(arguments):
+        done = []
         for number in range(arguments.rounds):
             # Who begins changes from round to round.
             crawlers = [*checkouts, *([PLAIN] if arguments.peer else [])]
             for crawler in reversed(crawlers) if number % 2 else crawlers:
                 load = os.getloadavg()[0]
                 crawl = run(case, crawler, checkouts.get(crawler), folder / "run")
-                records.append(as_record(case, crawl, load))
-                print(describe(records[-1]), flush=True)
-    add(out, records)
+                done.append(as_record(case, crawl, load))
+                print(describe(done[-1]), flush=True)
+        # All of them take an hour.
+        add(out, done)
+        records += done
     show(rows_of(records))
     print(f"result: {out}")
     failed = [line for record in records if record["crawler"] == SEARCHCRAWL for line in faults(record)]
@@ -232,6 +235,7 @@ def as_record(case: Case, crawl: Crawl, load: float) -> dict[str, Any]:
     """A crawl as the result has it, with the derived figures; ``cost`` holds those of its process."""
     derived = {
         "allowed_per_second": case.allowed_per_second,
+        "pages_per_second": crawl.figures["pages"] / crawl.cost.wall_seconds,
         "cpu_ms_per_page": crawl.cost.cpu_seconds * 1000 / max(crawl.figures["pages"], 1),
         "load_before": load,
     }

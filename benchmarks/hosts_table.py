@@ -18,6 +18,8 @@ HEAD: Final = (
     "of the smaller",
     "× plain",
     "whole run s (requests)",
+    "pages/s",
+    "× plain",
     "CPU ms a page",
     "peak RSS MB",
     "smallest gap ms",
@@ -41,13 +43,19 @@ def rows_of(records: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     for record in records:
         groups.setdefault(place_of(record), []).append(record)
     rates = {place: median(one["figures"]["requests_per_second"] for one in group) for place, group in groups.items()}
-    return [_row(group, place, rates) for place, group in groups.items()]
+    pages = {place: median(one["pages_per_second"] for one in group) for place, group in groups.items()}
+    return [_row(group, place, rates, pages) for place, group in groups.items()]
 
 
-def _row(group: Sequence[Mapping[str, Any]], place: Place, rates: Mapping[Place, float]) -> list[str]:
+def _row(
+    group: Sequence[Mapping[str, Any]],
+    place: Place,
+    rates: Mapping[Place, float],
+    pages_a_second: Mapping[Place, float],
+) -> list[str]:
     first = group[0]
     hosts, pages, delay, concurrency, latency_ms, lookup_ms, *_ = place
-    plain = rates.get((hosts, pages, delay, concurrency, latency_ms, lookup_ms, True, PLAIN))
+    plain = (hosts, pages, delay, concurrency, latency_ms, lookup_ms, True, PLAIN)
     undelayed = rates.get((hosts, pages, 0.0, *place[3:]))
     share = share_of_pace(group, undelayed)
     gaps = [one["figures"]["smallest_gap_ms"] for one in group if one["figures"]["smallest_gap_ms"] is not None]
@@ -62,8 +70,10 @@ def _row(group: Sequence[Mapping[str, Any]], place: Place, rates: Mapping[Place,
         f"{rates[place]:.0f}",
         "" if first["allowed_per_second"] is None else f"{first['allowed_per_second']:,.0f}",
         "" if share is None else f"{share:.0%}",
-        "" if not plain else f"{rates[place] / plain:.2f}",
+        _ratio(rates, place, plain),
         f"{middle('cost', 'wall_seconds'):.1f} ({middle('figures', 'seconds'):.1f})",
+        f"{pages_a_second[place]:.0f}",
+        _ratio(pages_a_second, place, plain),
         f"{middle('cpu_ms_per_page'):.2f}",
         f"{middle('cost', 'peak_rss_bytes') / 1e6:.0f}",
         f"{min(gaps):.1f}" if gaps and delay else "",
@@ -72,6 +82,10 @@ def _row(group: Sequence[Mapping[str, Any]], place: Place, rates: Mapping[Place,
         f"{middle('figures', 'requests') / hosts:.1f}",
         f"{max(one['load_before'] for one in group):.1f}",
     ]
+
+
+def _ratio(figures: Mapping[Place, float], place: Place, other: Place) -> str:
+    return f"{figures[place] / figures[other]:.2f}" if figures.get(other) else ""
 
 
 def _describe(latency_ms: float, lookup_ms: float) -> str:
