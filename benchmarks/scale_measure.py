@@ -138,7 +138,7 @@ class Measuring:
         listeners = Listeners(
             in_flight=lambda: 1,
             hold=lambda: lambda: None,
-            on_commit=lambda _: None,
+            on_commit=lambda visits, hosts: None,
             on_sitemap_part=lambda _: None,
             on_batch=lambda _: None,
             on_failure=self._failed,

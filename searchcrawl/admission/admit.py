@@ -93,7 +93,7 @@ class FoundLinks(NamedTuple):
 class _Group:
     """What one call of ``admit`` finds; it is remembered once the transaction is committed.
 
-    ``ids`` are the row ids of all keys, ``depths`` the depths of the keys that were looked up or are new, ``said`` the
+    ``new_hosts`` are the hosts with new rows to fetch, ``ids`` the row ids of all keys, ``depths`` the depths of the keys that were looked up or are new, ``said`` the
     texts of the links of each page by keys.
     """
 
@@ -101,6 +101,7 @@ class _Group:
     ids: dict[int, int] = field(default_factory=dict)
     discarded: dict[int, int] = field(default_factory=dict)
     said: dict[int, LinkTexts] = field(default_factory=dict)
+    new_hosts: set[int] = field(default_factory=set)
     discovered: int = 0
     notes_change: bool = False
 
@@ -183,8 +184,8 @@ class Admission:
         """The same; None for a URL that was only counted."""
         return self._group.ids.get(key)
 
-    def note_commit(self) -> None:
-        """Remembers the rows of the last call."""
+    def note_commit(self) -> Collection[int]:
+        """Remembers the rows of the last call; returns the hosts that have new rows to fetch."""
         if self._traps is not None:
             self._traps.note_commit()
         for key, depth in self._group.depths.items():
@@ -194,7 +195,9 @@ class Admission:
             self._discarded.clear()
         self._discarded.update(self._group.discarded)
         self._noted_change |= self._group.notes_change
+        new_hosts = self._group.new_hosts
         self._group = _Group()
+        return new_hosts
 
     def note_rollback(self) -> None:
         """Forgets the rows of the last call."""
@@ -315,6 +318,7 @@ class Admission:
         ]
         self._group.ids.update(url_table.add(transaction, self._source_id, rows, now_ms()))
         self._group.depths.update({row.key: row.depth for row in rows})
+        self._group.new_hosts.update(row.host_id for row in rows if not row.code)
         overlong = [row.url for row in rows if row.code == Code.MALFORMED_URL]
         for url in overlong[:_MAX_LOGGED]:
             logger.info("%d: refused, %d characters: %.200s…", Code.MALFORMED_URL, len(url), url)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -116,8 +116,8 @@ class Listeners:
     in_flight: Callable[[], int]
     #: keeps the run from ending until what it returns is called
     hold: Callable[[], Callable[[], None]]
-    #: (visits) so many visits were committed
-    on_commit: Callable[[int], None]
+    #: (visits, hosts) so many visits were committed, and these hosts have new rows
+    on_commit: Callable[[int, Collection[int]], None]
     #: a part of a sitemap was committed
     on_sitemap_part: Callable[[SitemapPart], None]
     #: a batch was sealed, and can be delivered
@@ -235,7 +235,7 @@ class GroupCommit:
         if clock.monotonic() >= self._next_look:
             # There may be more to claim.
             self._next_look = clock.monotonic() + GROUP_SECONDS
-            self._listeners.on_commit(0)
+            self._listeners.on_commit(0, ())
 
     def _next_group(self) -> tuple[list[Item], bool]:
         """Waits for a group that is full, old enough, large enough for a batch, or the last one in flight.
@@ -294,12 +294,12 @@ class GroupCommit:
 
         run.write_counted(write)
         reach("links.committed")
-        self._admission.note_commit()
+        new_hosts = self._admission.note_commit()
         self._sitemaps.note_commit()
         if self._displays is not None:
             self._displays.note_commit()
         self._end_traps()
-        self._listeners.on_commit(len(items))
+        self._listeners.on_commit(len(items), new_hosts)
         self._queue.tell_room()
         for part in parts:
             self._listeners.on_sitemap_part(part)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import logging
 import threading
+import time
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -15,11 +16,12 @@ from searchcrawl import clock
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.commit.group_commit import build_refusal
 from searchcrawl.exceptions import SearchcrawlError
-from searchcrawl.frontier.window import HOST_ROWS, WINDOW_ROWS, Window
+from searchcrawl.frontier.window import FEW_ROWS, HOST_ROWS, MOST_HOSTS, WINDOW_ROWS, Window
 from searchcrawl.items import Claim
 from searchcrawl.run import Run
 from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.statements import split
 from searchcrawl.store.urls import url_queue, url_table
 from searchcrawl.store.urls.fetch_events import REFUSED
 from searchcrawl.store.urls.url_queue import FIRST, DuePlace
@@ -64,8 +66,8 @@ class ClaimingThread(ABC):
         """Notes that there are few claims left to hand out."""
 
     @abstractmethod
-    def note_committed(self, visits: int) -> None:
-        """Notes that this number of claimed rows was settled in the store."""
+    def note_committed(self, visits: int, hosts: Iterable[int] = ()) -> None:
+        """Notes that this number of claimed rows was settled in the store; ``hosts`` have new rows."""
 
     @abstractmethod
     def _step(self) -> float | None:
@@ -116,7 +118,16 @@ class ClaimingThread(ABC):
             self._wake.wait(pause)
 
 
-_HOSTS_A_ROUND: Final = 64
+#: How many hosts are looked at in the first round, before anything waits, and later.
+_FIRST_HOSTS: Final = 64
+_HOSTS_A_ROUND: Final = 512
+#: So long hosts of which few rows are left are gathered.
+_GATHER_SECONDS: Final = 0.02
+#: Hosts are looked for again after so many times the time that it took, but not later than after so long.
+_SCAN_SHARE: Final = 10
+_LONGEST_IDLE_SECONDS: Final = 10.0
+#: Of so many hosts at most it is remembered that they have new rows, or no room for more.
+_MOST_NOTED: Final = 50_000
 #: How often it is asked whether the index has what was fetched, before a suspect is visited.
 _SENDING_SECONDS: Final = 0.1
 #: The most rows that are refused in one transaction.
@@ -144,8 +155,12 @@ class _Scan:
     #: the last host with rows to do that it has seen; None: it has seen all
     cursor: int | None = 0
     claimed: int = 0
-    #: whether the window had enough rows of a host, though the table has more
+    #: whether the window had enough rows of a host, or no room, though the table may have more
     held_back: bool = False
+    #: whether there is another reason to scan again soon: rows that were refused, of which there may be more
+    has_more: bool = False
+    #: how long it has taken
+    seconds: float = 0.0
     #: whether it claims rows that are visited after all others, and no others
     at_last: bool = False
     #: how many rows it claims at most
@@ -186,36 +201,53 @@ class Claiming(ClaimingThread):
         self._last_host = 0
         self._scan_wanted = threading.Event()
         self._next_scan = 0.0
+        #: hosts with new rows, and those of which more rows are to be claimed once there is room
+        self._fresh: set[int] = set()
+        self._held: dict[int, None] = {}
         self._found_nothing = False
         self._pages_reviewed = run.pages_reviewed
         self._patterns_put_off = traps.patterns_put_off
         self._next_look = 0.0
 
     def runs_low(self) -> None:
-        """Scans because the window runs low, unless the last scan found that the table has no more rows."""
-        if not self._found_nothing:
+        """Claims more rows of hosts of which few are left; looks for other hosts unless the last scan has seen all."""
+        if self._window.has_low:
+            self._wake.set()
+        if self._window.runs_low and not self._found_nothing:
             self._scan_soon()
 
-    def note_committed(self, visits: int) -> None:
-        """Notes that this number of claimed rows was settled in the store."""
+    def note_committed(self, visits: int, hosts: Iterable[int] = ()) -> None:
+        """Notes that this number of claimed rows was settled in the store; ``hosts`` have new rows."""
         with self._counting:
             self._outstanding -= visits
             self._stored += visits
             last = self._outstanding == 0
             self._alone = self._alone and not last
-        # New links may have been stored with them.
-        self._found_nothing = False
-        if last or self._window.runs_low or self._traps.patterns_put_off != self._patterns_put_off:
+            self._fresh.update(hosts)
+            if len(self._fresh) > _MOST_NOTED:
+                # A scan finds them.
+                self._fresh.clear()
+                self._found_nothing = False
+        # Without visits rows were looked at after an edit.
+        looks = last or (not visits and self._window.runs_low)
+        if looks or self._traps.patterns_put_off != self._patterns_put_off:
+            self._found_nothing = False
             self._scan_soon()
+        elif self._fresh or self._held:
+            self._wake.set()
 
     def _scan_soon(self) -> None:
         self._scan_wanted.set()
         self._wake.set()
 
     def _step(self) -> float | None:
-        """Scans when it is time; returns the same as ``_round``."""
+        """Claims more of hosts at hand, and scans when it is time; returns the same as ``_round``."""
+        if not self._scan_wanted.is_set():
+            time.sleep(_GATHER_SECONDS)
+        self._refill()
         rest = self._next_scan - clock.monotonic()
-        if rest > 0 and not self._scan_wanted.is_set():
+        goes_on = self._scan is not None and self._window.has_room
+        if rest > 0 and not goes_on and not self._scan_wanted.is_set():
             return rest
         # Cleared before the scan: a scan that is requested meanwhile must follow it.
         self._scan_wanted.clear()
@@ -223,15 +255,46 @@ class Claiming(ClaimingThread):
         self._next_scan = clock.monotonic() + (pause or 0.0)
         return pause
 
+    def _refill(self) -> None:
+        """Claims more rows of hosts of which few are left, and of those with new rows.
+
+        Where hosts wait that have no claims yet, those go first: the others come again with the next scan.
+        """
+        with self._counting:
+            fresh, self._fresh = self._fresh, set()
+        hosts = dict.fromkeys(self._window.take_low()) | dict.fromkeys(fresh)
+        if self._window.has_room:
+            held, self._held = self._held, {}
+            hosts |= held
+        if not hosts or self._alone:
+            return
+        if not self._may_claim():
+            self._held |= hosts
+            return
+        self._load_names([*hosts])
+        known = [host for host in hosts if host in self._names]
+        for host in fresh:
+            self._window.note_drained(self._names.get(host, ""), drained=False)
+        for part in split(known):
+            if self._scan is not None and not self._window.has_room:
+                return
+            claimed = self._claim(_Scan(began_idle=False), [*part])
+            if claimed:
+                self._told.filled()
+            if self._scan is not None:
+                self._scan.claimed += claimed
+
     def _round(self) -> float | None:
         """Claims rows of the next hosts; returns the seconds until the next round, or None if nothing is left."""
         if self._alone:
             return IDLE_SECONDS
         self._make_way()
-        if self._window.size > WINDOW_ROWS // 2 or not self._may_claim():
+        if not self._window.has_room or not self._may_claim():
             return IDLE_SECONDS
+        began = clock.monotonic()
         scan = self._scan = self._scan or self._begin_scan()
         claimed = self._claim(scan, self._find_hosts(scan))
+        scan.seconds += clock.monotonic() - began
         if claimed:
             scan.claimed += claimed
             self._found_nothing = False
@@ -239,9 +302,10 @@ class Claiming(ClaimingThread):
         if scan.cursor is not None or not self._due.done:
             return 0.0
         self._scan = None
-        # Rows that did not fit are claimed once the window runs low.
+        # Rows that did not fit are claimed once few are left of their hosts.
         if scan.claimed or scan.held_back:
-            return IDLE_SECONDS
+            self._found_nothing = not scan.has_more
+            return min(max(_SCAN_SHARE * scan.seconds, IDLE_SECONDS), _LONGEST_IDLE_SECONDS)
         if not self._due.is_whole:
             # Nothing is due of the hosts that were known; what became due since may be of others.
             return 0.0
@@ -283,7 +347,7 @@ class Claiming(ClaimingThread):
     def _find_last_hosts(self) -> list[int]:
         """The next hosts with rows that are visited after all others; once none follows, the next call begins anew."""
         run, after = self._run, self._last_host
-        found = run.read(url_queue.find_hosts_to_do, run.source_id, after=after, limit=_HOSTS_A_ROUND, at_last=True)
+        found = run.read(url_queue.find_hosts_to_do, run.source_id, after=after, limit=_FIRST_HOSTS, at_last=True)
         self._last_host = found[-1] if found else 0
         return found
 
@@ -318,10 +382,11 @@ class Claiming(ClaimingThread):
     def _find_hosts(self, scan: _Scan) -> list[int]:
         """The next hosts of a scan: some that have rows to do, and some that have rows that are due again."""
         run, to_do = self._run, list[int]()
+        most = _HOSTS_A_ROUND if self._window.size else _FIRST_HOSTS
         if (cursor := scan.cursor) is not None:
-            to_do = run.read(url_queue.find_hosts_to_do, run.source_id, after=cursor, limit=_HOSTS_A_ROUND)
-            scan.cursor = to_do[-1] if len(to_do) == _HOSTS_A_ROUND else None
-        due = self._due.take(self._horizon_ms(), most=_HOSTS_A_ROUND)
+            to_do = run.read(url_queue.find_hosts_to_do, run.source_id, after=cursor, limit=most)
+            scan.cursor = to_do[-1] if len(to_do) == most else None
+        due = self._due.take(self._horizon_ms(), most=most)
         hosts = list(dict.fromkeys([*to_do, *due]))
         self._load_names(hosts)
         return hosts
@@ -334,7 +399,7 @@ class Claiming(ClaimingThread):
         run = self._run
         due_ms = run.read(url_table.find_next_due_ms, run.source_id)
         if due_ms is None:
-            return None if began_idle else IDLE_SECONDS
+            return None if began_idle and self._is_idle() else IDLE_SECONDS
         if run.unreviewed is not None:
             # What is due may have to be looked at before.
             return IDLE_SECONDS
@@ -374,9 +439,11 @@ class Claiming(ClaimingThread):
 
     def _claim(self, scan: _Scan, hosts: list[int]) -> int:
         allowed = HOST_ROWS if scan.at_last else self._count_allowed()
-        wanted = {host: self._window.count_room(self._names[host], most=allowed) for host in hosts}
-        wanted = {host: rows for host, rows in wanted.items() if rows}
+        room = {host: self._window.count_room(self._names[host], most=allowed) for host in hosts}
+        wanted = {host: rows for host, rows in room.items() if rows and rows > 0}
         scan.held_back |= len(wanted) < len(hosts)
+        if len(self._held) < _MOST_NOTED:
+            self._held |= dict.fromkeys(host for host, rows in room.items() if rows is not None and rows <= 0)
         if not wanted:
             return 0
         claims: dict[int, list[Claim]] = {}
@@ -392,12 +459,14 @@ class Claiming(ClaimingThread):
         for host in self._drained:
             self._due.drop(host)
         # There may be more to refuse.
-        scan.held_back |= self._refused >= _MOST_REFUSED
+        scan.has_more |= self._refused >= _MOST_REFUSED
+        scan.held_back |= scan.has_more
         total = sum(len(rows) for rows in claims.values())
         self._count(total)
         for host, host_claims in claims.items():
             if host_claims:
                 self._window.fill(self._names[host], host_claims)
+            self._window.note_drained(self._names[host], drained=host in self._drained)
         return total
 
     def _count_allowed(self) -> int:
@@ -412,8 +481,13 @@ class Claiming(ClaimingThread):
         self, transaction: Transaction, wanted: Mapping[int, int], *, trapped: bool, scan: _Scan
     ) -> dict[int, list[Claim]]:
         claims: dict[int, list[Claim]] = {}
-        room = min(WINDOW_ROWS - self._window.size, scan.most)
+        few = [] if scan.at_last else [host for host, rows in wanted.items() if rows <= FEW_ROWS]
+        if len(few) > 1:
+            claims = self._claim_few(transaction, few, trapped=trapped)
+        room = scan.most
         for host, rows in wanted.items():
+            if host in claims:
+                continue
             most = min(rows, room, _ROWS_AT_LAST) if scan.at_last else min(rows, room)
             claims[host] = self._claim_host(transaction, host, most, trapped=trapped, at_last=scan.at_last)
             room -= len(claims[host])
@@ -421,10 +495,39 @@ class Claiming(ClaimingThread):
                 break
         return claims
 
+    def _claim_few(self, transaction: Transaction, hosts: list[int], *, trapped: bool) -> dict[int, list[Claim]]:
+        """Claims a few rows of each of many hosts; what is refused or put off is so at once, and more is claimed later."""
+        run = self._run
+        found = url_table.claim_of_each(
+            transaction,
+            run.source_id,
+            hosts,
+            limit=FEW_ROWS,
+            now_ms=clock.now_ms(),
+            horizon_ms=self._horizon_ms(),
+            forced=bool(run.forced),
+            unreviewed=run.unreviewed,
+        )
+        claims: dict[int, list[Claim]] = {host: [] for host in hosts}
+        counts = Counter(claim.host_id for claim in found)
+        self._drained.update(host for host in hosts if counts[host] < FEW_ROWS)
+        for claim in self._pass_trapped(transaction, found, at_last=False) if trapped else found:
+            claims[claim.host_id].append(claim)
+        return claims
+
+    def _pass_trapped(self, transaction: Transaction, found: list[Claim], *, at_last: bool) -> list[Claim]:
+        """Those of the claims that no ended pattern refuses, or puts off to be visited last (L8, L12)."""
+        passed, refused, last = self._traps.split_claims(transaction, found, at_last=at_last)
+        settled = [build_refusal(claim.url_id, decision) for claim, decision in refused]
+        url_table.settle(transaction, settled, REFUSED)
+        url_table.set_laps(transaction, {claim.url_id: lap for claim, lap in last})
+        self._refused += len(refused) + len(last)
+        return passed
+
     def _claim_host(
         self, transaction: Transaction, host: int, rows: int, *, trapped: bool, at_last: bool
     ) -> list[Claim]:
-        """Claims rows; those that an ended pattern refuses are settled at once, others put off to be visited last (L8, L12)."""
+        """Claims rows, as many as there are and may be visited; see ``_pass_trapped``."""
         run, accepted, most = self._run, list[Claim](), rows
         while len(accepted) < rows and self._refused < _MOST_REFUSED:
             limit = most - len(accepted)
@@ -443,23 +546,16 @@ class Claiming(ClaimingThread):
                 self._drained.add(host)
             if not trapped:
                 return found
-            passed, refused, last = self._traps.split_claims(transaction, found, at_last=at_last)
+            passed = self._pass_trapped(transaction, found, at_last=at_last)
             accepted += passed
-            if not refused and not last:
+            if len(passed) == len(found):
                 break
-            url_table.settle(
-                transaction, [build_refusal(claim.url_id, decision) for claim, decision in refused], REFUSED
-            )
-            url_table.set_laps(transaction, {claim.url_id: lap for claim, lap in last})
-            self._refused += len(refused) + len(last)
             # More refusals are likely to follow.
             most = max(rows, _ROWS_AFTER_REFUSAL)
         url_table.release(transaction, [claim.url_id for claim in accepted[rows:]])
         return accepted[:rows]
 
 
-#: With claims of so many hosts the window is full.
-_MOST_HOSTS: Final = 512
 #: Rows that are read at once, and how often within one call.
 _PAGE_ROWS: Final = 256
 _PAGES: Final = 16
@@ -495,12 +591,12 @@ class DueHosts:
     @property
     def done(self) -> bool:
         """Whether the scan has seen all hosts that it may."""
-        return not self._waiting and (self._at_end or len(self._known) >= _MOST_HOSTS)
+        return not self._waiting and (self._at_end or len(self._known) >= MOST_HOSTS)
 
     def take(self, horizon_ms: int, *, most: int) -> list[int]:
         """The next hosts of the scan, ``most`` at most; raises StoreError."""
         for _ in range(_PAGES):
-            if self._at_end or len(self._waiting) >= most or len(self._known) >= _MOST_HOSTS:
+            if self._at_end or len(self._waiting) >= most or len(self._known) >= MOST_HOSTS:
                 break
             self._read_page(horizon_ms)
         return [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]

@@ -89,7 +89,7 @@ class Frontier:
             # Pages that are fetched now could not be stored, and another process may have taken the source.
             return None
         found = self.window.pop(now)
-        if self.window.runs_low:
+        if self.window.has_low or self.window.runs_low:
             self.claiming.runs_low()
         return found
 
@@ -137,7 +137,7 @@ class Frontier:
             self._close(EndReason.LIMIT)
         asked = isinstance(item, Document) or not item.unasked
         if host is not None and asked and self.window.hosts.record_visit(host, item):
-            self._settle_blocked()
+            self._settle_blocked(host)
 
     def settle(self, outcome: Outcome) -> None:
         """Hands the outcome of a row to the writer."""
@@ -173,8 +173,8 @@ class Frontier:
         self._settle_blocked()
         self.wake()
 
-    def _settle_blocked(self) -> None:
-        for host, code, claim in self.window.take_blocked():
+    def _settle_blocked(self, name: str | None = None) -> None:
+        for host, code, claim in self.window.take_blocked(name):
             if code in BUSY:
                 self._run.count(**{HELD_BACK: 1})
             error = f"{host}: blocked for this run {explain_block(code)}"

@@ -6,7 +6,7 @@ It stands in the place of ``Claiming``. There are no hosts to be spared, and row
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from searchcrawl import clock
@@ -66,7 +66,7 @@ class ReplayClaiming(ClaimingThread):
         """Claims more."""
         self._wake.set()
 
-    def note_committed(self, visits: int) -> None:
+    def note_committed(self, visits: int, hosts: Iterable[int] = ()) -> None:
         """Notes that this number of claimed rows was settled in the store."""
         self._count(-visits)
         self._wake.set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,12 +13,17 @@ from searchcrawl.items import Claim
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.politeness.host_state import HostState
 
-#: How many rows are claimed ahead: for a host without delay, for one with a delay, for all together.
+#: How many rows are claimed ahead: for a host without delay, for one with a delay, for all without a delay together.
 HOST_ROWS: Final = 192
-DELAYED_HOST_ROWS: Final = 2
-WINDOW_ROWS: Final = 384
-#: How many claims wait at hosts to which redirects led them. They do not keep others from being claimed.
-REDIRECTED_ROWS: Final = 4096
+FEW_ROWS: Final = 3
+WINDOW_ROWS: Final = 768
+#: How many hosts have claims at once.
+MOST_HOSTS: Final = 10_000
+#: How many claims wait at hosts to which redirects led them, or for the turn after that of a robots.txt. They do not keep
+#: others from being claimed.
+REDIRECTED_ROWS: Final = 12_000
+#: Of a host with so few claims left more are claimed.
+_LOW_ROWS: Final = 1
 
 
 @dataclass(slots=True, eq=False)
@@ -31,6 +36,13 @@ class _HostClaims:
     redirected: deque[Claim] = field(default_factory=deque)
     was_redirected: bool = False
     in_flight: int = 0
+    #: the number of the host in the store; 0: none of its own rows was claimed
+    host_id: int = 0
+    #: whether a delay was in force when rows were claimed last
+    slow: bool = False
+    #: whether the table has no more rows of it, as far as is known; whether it waits for more
+    drained: bool = False
+    is_low: bool = False
     #: whether it is in ``_ready``, ``_delayed`` or ``_capped``
     scheduled: bool = False
 
@@ -64,7 +76,10 @@ class Window:
         self._delayed: list[tuple[float, int, _HostClaims]] = []
         self._capped: deque[_HostClaims] = deque()
         self._serial = 0
-        self._size = self._redirected = 0
+        self._size = self._slow = self._redirected = 0
+        #: hosts of which more rows are to be claimed, and those that are blocked with claims
+        self._low: list[_HostClaims] = []
+        self._blocked: list[_HostClaims] = []
 
     @property
     def has_room_for_redirected(self) -> bool:
@@ -78,8 +93,32 @@ class Window:
 
     @property
     def runs_low(self) -> bool:
-        """Whether it is time to claim more."""
-        return self._size < WINDOW_ROWS // 6
+        """Whether there are so few claims that other hosts are looked for."""
+        return self._size < WINDOW_ROWS // 12
+
+    @property
+    def has_low(self) -> bool:
+        """Whether more rows of some hosts are to be claimed."""
+        return bool(self._low)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether rows of more hosts may be claimed."""
+        return len(self._by_host) < MOST_HOSTS and self._size - self._slow <= WINDOW_ROWS // 2
+
+    def take_low(self) -> list[int]:
+        """Takes out the hosts, by id, of which more rows are to be claimed."""
+        with self._lock:
+            low, self._low = self._low, []
+            for entry in low:
+                entry.is_low = False
+            return [entry.host_id for entry in low if not entry.drained]
+
+    def note_drained(self, name: str, *, drained: bool = True) -> None:
+        """Notes whether the table has no more rows of a host that could be claimed now."""
+        entry = self._by_host.get(name)
+        if entry is not None:
+            entry.drained = drained
 
     @property
     def in_flight(self) -> int:
@@ -91,26 +130,34 @@ class Window:
         """How many claims wait, with those that were redirected."""
         return self._size + self._redirected
 
-    def count_room(self, name: str, *, most: int = HOST_ROWS) -> int:
-        """How many more rows of a host fit into the window now; 0 if they are too few for a transaction.
+    def count_room(self, name: str, *, most: int = HOST_ROWS) -> int | None:
+        """How many more rows of a host fit into the window now; None if enough of them wait.
 
-        Of a host without delay at most ``most`` wait.
+        Of a host without delay at most ``most`` wait, and its share where there are many hosts.
         """
         with self._lock:
             entry = self._by_host.get(name)
             waiting = len(entry.claims) if entry else 0
-            slow = self.hosts.delay_seconds(name) and self.hosts.blocked_code(name) is None
-            most = DELAYED_HOST_ROWS if slow else max(0, min(HOST_ROWS, most))
+            if self._is_slow(name):
+                return FEW_ROWS if waiting <= _LOW_ROWS else None
+            most = max(0, min(HOST_ROWS, most, max(WINDOW_ROWS // (2 * len(self._by_host) + 1), FEW_ROWS)))
             # A few rows are not worth a transaction.
-            return 0 if waiting > most // 2 else min(most - waiting, WINDOW_ROWS - self._size)
+            return None if waiting > most // 2 else min(most - waiting, WINDOW_ROWS - self._size + self._slow)
 
-    def fill(self, name: str, claims: Iterable[Claim]) -> None:
-        """Adds claims of a host."""
+    def _is_slow(self, name: str) -> bool:
+        return self.hosts.delay_seconds(name) > 0 and self.hosts.blocked_code(name) is None
+
+    def fill(self, name: str, claims: Sequence[Claim]) -> None:
+        """Adds claims of a host, at least one."""
         with self._lock:
             entry = self._find_or_add(name)
-            before = len(entry.claims)
+            entry.host_id = claims[0].host_id
+            slow = self._is_slow(name)
+            if slow != entry.slow:
+                self._slow += len(entry.claims) if slow else -len(entry.claims)
+                entry.slow = slow
             entry.claims.extend(claims)
-            self._note_added(entry, len(entry.claims) - before)
+            self._note_added(entry, len(claims))
 
     def fill_first(self, name: str, claim: Claim) -> None:
         """Adds a claim before all others of the host."""
@@ -186,12 +233,16 @@ class Window:
         entry = self._in_flight.get(url_id)
         return None if entry is None else entry.host.name
 
-    def take_blocked(self) -> list[tuple[str, int, Claim]]:
-        """Takes out the claims of blocked hosts, each with its host and the code of the block."""
+    def take_blocked(self, name: str | None = None) -> list[tuple[str, int, Claim]]:
+        """Takes out the claims of blocked hosts, each with its host and the code of the block; ``name`` is one of them."""
         with self._lock:
+            blocked, self._blocked = self._blocked, []
+            entry = self._by_host.get(name) if name is not None else None
+            if entry is not None:
+                blocked.append(entry)
             return [
                 (entry.host.name, entry.host.blocked_code, claim)
-                for entry in list(self._by_host.values())
+                for entry in blocked
                 if entry.host.blocked_code is not None
                 for claim in self._clear(entry)
             ]
@@ -204,6 +255,7 @@ class Window:
                 removed = len(entry.claims)
                 entry.claims.clear()
                 self._note_added(entry, -removed)
+            self._low.clear()
             return taken
 
     def drain(self) -> list[Claim]:
@@ -219,6 +271,7 @@ class Window:
 
     def _note_added(self, entry: _HostClaims, count: int) -> None:
         self._size += count
+        self._slow += count if entry.slow else 0
         entry.host.has_claims = entry.has_claims
         self._schedule(entry)
         self._drop_unused(entry)
@@ -226,8 +279,12 @@ class Window:
     def _take(self, entry: _HostClaims, now: float) -> Claim:
         claim, redirected = entry.take()
         entry.host.has_claims = entry.has_claims
-        self._size -= not redirected
-        self._redirected -= redirected
+        if redirected:
+            self._redirected -= 1
+        else:
+            self._size -= 1
+            self._slow -= entry.slow
+            self._note_low(entry)
         self._in_flight[claim.url_id] = entry
         entry.in_flight += 1
         self.hosts.begin_request(entry.host, now, side=False)
@@ -237,12 +294,20 @@ class Window:
     def _clear(self, entry: _HostClaims) -> list[Claim]:
         claims = [*entry.redirected, *entry.claims]
         self._size -= len(entry.claims)
+        self._slow -= len(entry.claims) if entry.slow else 0
         self._redirected -= len(entry.redirected)
         entry.claims.clear()
         entry.redirected.clear()
         entry.host.has_claims = False
         self._drop_unused(entry)
         return claims
+
+    def _note_low(self, entry: _HostClaims) -> None:
+        """Has more rows of a host claimed where few are left."""
+        few = _LOW_ROWS if entry.slow else HOST_ROWS // 3
+        if len(entry.claims) <= few and entry.host_id and not entry.drained and not entry.is_low:
+            entry.is_low = True
+            self._low.append(entry)
 
     def _drop_unused(self, entry: _HostClaims) -> None:
         # It may still be in a queue of hosts: without claims it is passed over there.
@@ -256,6 +321,9 @@ class Window:
 
     def _schedule(self, entry: _HostClaims, now: float | None = None) -> None:
         """Puts a host where ``pop`` finds its next claim: among those that are ready, or that wait for a moment."""
+        if entry.host.blocked_code is not None and entry.has_claims:
+            self._blocked.append(entry)
+            return
         if entry.scheduled or not entry.has_claims or self.hosts.count_free(entry.host) <= 0:
             return
         if now is None:

@@ -109,6 +109,13 @@ class LinkedRateLimiter(RateLimiter):
     def pause(self, host: str, *, seconds: float) -> None:
         self._link.tell("pause", host=host, seconds=seconds)
 
+    def has_delay(self, host: str) -> bool:
+        # Only the process of the run knows.
+        return True
+
+    def give_turn_back(self, host: str) -> None:
+        self._link.tell("give_turn_back", host=host)
+
     def may_send(self) -> bool:
         # The turn that the process of the run gave ends before its lease does.
         return True

@@ -287,9 +287,19 @@ class HostRegistry:
         """Notes that a request is sent to a host: a side request or that of a claim."""
         host.in_flight += 1
         self._hosts.move_to_end(host.name)
-        host.next_at = now + self.delay(host)
+        host.turn = host.next_at, now + self.delay(host)
+        host.next_at = host.turn[1]
         host.side_was_last = side
         host.was_asked = True
+
+    def give_turn_back(self, name: str) -> None:
+        """Notes that the last request that began is not sent yet: another one may go in its place."""
+        host = self._find(name)
+        if host is not None:
+            with self.lock:
+                before, end = host.turn
+                if host.next_at == end:
+                    host.next_at = before
 
     def end_request(self, host: HostState) -> None:
         """Notes that a request to a host has ended."""

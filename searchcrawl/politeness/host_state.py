@@ -29,6 +29,8 @@ class HostState:
     in_flight: int = 0
     #: no request is sent before this moment
     next_at: float = 0.0
+    #: the same before the last request began, and after it
+    turn: tuple[float, float] = (0.0, 0.0)
     #: the delay that its robots.txt asks for
     crawl_delay_seconds: float = 0.0
     #: whether a visit has ended here: then its robots.txt is known

@@ -53,6 +53,13 @@ class RateLimiter:
     def pause(self, host: str, *, seconds: float) -> None:
         """Sends nothing to the host for this long, in all processes (Retry-After)."""
 
+    def has_delay(self, host: str) -> bool:
+        """Whether requests to the host have to wait for each other."""
+        return False
+
+    def give_turn_back(self, host: str) -> None:
+        """Has another request of the host go in the place of a page that is not sent yet."""
+
     def may_send(self) -> bool:
         """Whether requests may be sent now; not where this process was stopped for so long that others may ask its hosts."""
         return True
@@ -136,6 +143,12 @@ class SharedRateLimiter(RateLimiter):
 
     def pause(self, host: str, *, seconds: float) -> None:
         self._hosts.pause(host, seconds)
+
+    def has_delay(self, host: str) -> bool:
+        return self._hosts.delay_seconds(host) > 0
+
+    def give_turn_back(self, host: str) -> None:
+        self._hosts.give_turn_back(host)
 
     def may_send(self) -> bool:
         return self._hosts.holds_lease()

@@ -28,6 +28,10 @@ logger = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 1.0
 
 
+#: The key of ``Request.meta`` for the origin whose robots.txt allows a request that waits for its turn.
+_CHECKED: Final = "robots_checked"
+
+
 class RobotsMiddleware:
     """Ends visits that robots.txt forbids (951, ``rule`` is its line).
 
@@ -57,25 +61,41 @@ class RobotsMiddleware:
         rate_limiter = None if waits_later else stages.get(RateLimiter)
         return cls(stages.find(RobotsFiles), rate_limiter, is_closing=stages.get(SideRequests).is_closing)
 
-    def process_request(self, request: Request) -> Awaitable[None] | None:
+    def process_request(self, request: Request) -> Awaitable[Request | None] | None:
         files, claim = self._files, find_claim(request)
         if files is None or claim is None:
             return None
         origin = urls.origin_of(request.url)
+        if request.meta.pop(_CHECKED, None) == origin:
+            return None
         copy = files.find(origin)
         if copy is None or origin in files.slowed:
             return self._check_in_turn(files, request, claim, origin)
         _check(request, claim, copy)
         return None
 
-    async def _check_in_turn(self, files: RobotsFiles, request: Request, claim: Claim, origin: str) -> None:
-        """Checks a page whose own turn went by while the file was fetched, for it or for a sitemap."""
-        copy = files.find(origin) or await files.fetch(origin, inside=not request.meta.get(PUBLIC_ONLY, False))
+    async def _check_in_turn(self, files: RobotsFiles, request: Request, claim: Claim, origin: str) -> Request | None:
+        """Checks a page whose own turn the file took, or another request while it was fetched.
+
+        Where a delay is in force the page goes back to the frontier, and waits there for another turn: no request in
+        flight waits, so that those of other hosts may go.
+        """
+        limiter, host = self._rate_limiter, urls.host_and_port(request.url)
+        copy = files.find(origin)
+        if copy is None:
+            if limiter is not None:
+                limiter.give_turn_back(host)
+            copy = await files.fetch(origin, inside=not request.meta.get(PUBLIC_ONLY, False))
         _check(request, claim, copy)
         files.slowed.discard(origin)
-        if self._rate_limiter is not None:
-            await self._wait(self._rate_limiter, request, claim)
-            request.meta.pop(TURN_ENDS, None)
+        if limiter is None:
+            return None
+        request.meta.pop(TURN_ENDS, None)
+        if limiter.has_delay(host):
+            request.meta[_CHECKED] = origin
+            return request
+        await self._wait(limiter, request, claim)
+        return None
 
     async def _wait(self, rate_limiter: RateLimiter, request: Request, claim: Claim) -> None:
         """Waits for a turn, unless the crawl ends before: the visit is given back then."""

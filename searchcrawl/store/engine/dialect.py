@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import URL, Column, ColumnElement, Connection, Engine, Insert, Table
+from sqlalchemy import URL, Column, ColumnElement, Connection, Engine, Insert, Select, Table
 from sqlalchemy.exc import DBAPIError
 
 from searchcrawl.exceptions import ConfigurationError, StoreError
@@ -95,6 +95,17 @@ class Dialect(ABC):
     def is_among(self, column: Column[Any], values: Sequence[Any]) -> ColumnElement[bool]:
         """``column IN (values)`` with parameters."""
         return column.in_(values)
+
+    @abstractmethod
+    def pick_of_each(self, wanted: str, pick: Callable[[ColumnElement[int]], Select[int]]) -> Select[int]:
+        """The rows that ``pick`` finds for each of many numbers, the parameter ``wanted`` (see ``pack_numbers``).
+
+        ``pick`` gets a number, and returns the query for some ids, the first ones in an order perhaps.
+        """
+
+    @abstractmethod
+    def pack_numbers(self, numbers: Sequence[int]) -> Any:
+        """Numbers as one parameter."""
 
     @abstractmethod
     def contains_bytes(self, column: Column[bytes], part: bytes) -> ColumnElement[bool]:

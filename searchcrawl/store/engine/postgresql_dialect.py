@@ -8,7 +8,7 @@ see one state of the store, without locks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,12 +20,15 @@ from sqlalchemy import (
     Connection,
     Engine,
     ExceptionContext,
+    Integer,
+    Select,
     bindparam,
     create_engine,
     event,
     func,
     select,
     text,
+    true,
 )
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -158,6 +161,14 @@ class PostgresqlDialect(Dialect):
         """
         array = bindparam(None, list(values), type_=ARRAY(column.type))
         return column.in_(select(func.unnest(array)))
+
+    def pick_of_each(self, wanted: str, pick: Callable[[ColumnElement[int]], Select[int]]) -> Select[int]:
+        each = func.unnest(bindparam(wanted, type_=ARRAY(Integer))).table_valued("value", name="each").render_derived()
+        picked = pick(each.c.value).lateral("picked")
+        return select(picked.c[0]).select_from(each).join(picked, true())
+
+    def pack_numbers(self, numbers: Sequence[int]) -> list[int]:
+        return [*numbers]
 
     def contains_bytes(self, column: Column[bytes], part: bytes) -> ColumnElement[bool]:
         # Without the name of its schema this is a keyword of SQL, with the arguments turned round.

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
 import sqlite3
 import tempfile
 import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import URL, Column, ColumnElement, Connection, Engine, create_engine, event, func
+from sqlalchemy import (
+    URL,
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    Select,
+    bindparam,
+    create_engine,
+    event,
+    func,
+    select,
+    true,
+)
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.compiler import compiles
@@ -90,6 +105,18 @@ class SqliteDialect(Dialect):
         if name.startswith(_OF_FILES) and url is not None and url.database:
             reasons += _find_refusal(Path(url.database))
         return f"{cause} ({': '.join(reasons)})" if reasons else str(cause)
+
+    def pick_of_each(self, wanted: str, pick: Callable[[ColumnElement[int]], Select[int]]) -> Select[int]:
+        # It has no LATERAL; a subquery for one value may refer to the row outside.
+        each = func.json_each(bindparam(wanted)).table_valued("value", name="each")
+        picked = pick(each.c.value).correlate(each).subquery("picked")
+        ids = select(func.json_group_array(picked.c[0])).scalar_subquery()
+        many = select(ids.label("ids")).select_from(each).cte("many")
+        one = func.json_each(many.c.ids).table_valued("value", name="one")
+        return select(one.c.value).select_from(many).join(one, true())
+
+    def pack_numbers(self, numbers: Sequence[int]) -> str:
+        return json.dumps([*numbers])
 
     def contains_bytes(self, column: Column[bytes], part: bytes) -> ColumnElement[bool]:
         return func.instr(column, part) > 0

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import BigInteger, Integer, Select, and_, bindparam, case, func, insert, or_, select, text, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from searchcrawl.codes import WITH_DOCUMENT, Code
 from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, Claim
 from searchcrawl.rules import lifecycle
 from searchcrawl.store.documents.presence import is_known
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import Dialect, dialect_of
 from searchcrawl.store.events import StateEvent
 from searchcrawl.store.many_rows import read_parts, select_fields, set_rows, write_parts, write_rows
 from searchcrawl.store.schema import URLS_WITH_DOCUMENTS, documents, urls
@@ -225,6 +242,61 @@ def claim(
         rows += _select(transaction, of_due, {**host, "horizon": horizon_ms, "most": limit - len(rows)})
     _note(transaction, [row.id for row in rows], CLAIMED)
     return [_build_claim(row, forced=forced, now_ms=now_ms) for row in rows]
+
+
+@cache
+def _build_pick(dialect: Dialect, *, of_todo: bool, reviewed: bool) -> Select[int]:
+    """The first rows of each of many hosts: those to do, or those that are due."""
+
+    def pick(host: ColumnElement[int]) -> Select[int]:
+        rows = select(urls.c.id).where(urls.c.source_id == bindparam("source"), urls.c.host_id == host)
+        if of_todo:
+            rows = rows.where(TODO, urls.c.lap == 0, ~_WAITS).order_by(urls.c.depth, urls.c.id)
+        else:
+            rows = rows.where(DUE, urls.c.due_ms <= bindparam("horizon")).order_by(urls.c.due_ms)
+        return (rows.where(_IS_REVIEWED) if reviewed else rows).limit(bindparam("most"))
+
+    return dialect.pick_of_each("hosts", pick)
+
+
+def claim_of_each(
+    transaction: Transaction,
+    source_id: int,
+    host_ids: Sequence[int],
+    *,
+    limit: int,
+    now_ms: int,
+    horizon_ms: int,
+    forced: bool,
+    unreviewed: tuple[int, int] | None = None,
+) -> list[Claim]:
+    """Claims up to ``limit`` rows of each of many hosts, in a few statements; see ``claim``.
+
+    Those of a host are in its order, rows to do before those that are due.
+    """
+    dialect = dialect_of(transaction)
+    values: dict[str, Any] = {"source": source_id, "most": limit, "hosts": dialect.pack_numbers(host_ids)}
+    if unreviewed is not None:
+        values |= {"reviewed": unreviewed[0], "last_known": unreviewed[1]}
+    waiting = {"next_ms": now_ms + 1, "last_ms": now_ms + LONGEST_WAIT_MS}
+    of_todo = _build_pick(dialect, of_todo=True, reviewed=unreviewed is not None)
+    todo = list(transaction.execute(of_todo, values | waiting).scalars())
+    claims = claim_these(transaction, todo, now_ms=now_ms, forced=forced)
+    if horizon_ms < 0:
+        return claims
+    left = Counter(dict.fromkeys(host_ids, limit))
+    left.subtract(claim.host_id for claim in claims)
+    values |= {"horizon": horizon_ms, "hosts": dialect.pack_numbers([host for host in host_ids if left[host] > 0])}
+    of_due = _build_pick(dialect, of_todo=False, reviewed=unreviewed is not None)
+    due = list(transaction.execute(of_due, values).scalars())
+    places = read_parts(transaction, select(urls.c.id, urls.c.host_id), urls.c.id, due)
+    hosts = {row.id: row.host_id for row in places}
+    taken = []
+    for url_id in due:
+        left[hosts[url_id]] -= 1
+        if left[hosts[url_id]] >= 0:
+            taken.append(url_id)
+    return claims + claim_these(transaction, taken, now_ms=now_ms, forced=forced)
 
 
 def claim_these(transaction: Transaction, url_ids: Sequence[int], *, now_ms: int, forced: bool) -> list[Claim]:
