@@ -164,7 +164,8 @@ class Frontier:
             if waiting and self._run.shutdown.failure is None:
                 self._run.write(url_table.release, waiting)
             if self._leases is not None:
-                self._leases.stop()
+                # The store was waited for already, where that failed: others take the hosts once the lease has ended.
+                self._leases.stop(tells=not isinstance(self._run.shutdown.failure, StoreError))
         except (StoreError, LeaseLost) as error:
             self._run.shutdown.fail(error)
 

@@ -65,12 +65,14 @@ class HostLeases:
         self._thread = threading.Thread(target=self._work, args=(granted, fail), name="hosts", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
-        """Ends the thread, and gives all hosts back; raises StoreError. No request may be sent after that."""
+    def stop(self, *, tells: bool = True) -> None:
+        """Ends the thread, and gives all hosts back if it ``tells``; raises StoreError. No request may be sent after that."""
         self._stopping = True
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
+        if not tells:
+            return
         with self._updating:
             self._tell_reports(self._hosts.take_changes().reports)
             waits = self._hosts.end_ownership(clock.monotonic())
