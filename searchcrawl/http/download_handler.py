@@ -44,9 +44,10 @@ from searchcrawl.http.visit_end import (
     BrokenHeader,
     CertificateRefused,
     ForbiddenAddress,
+    VisitEnded,
     find_claim,
-    give_back,
 )
+from searchcrawl.items import Outcome
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.redirects import OwnOrigins
 from searchcrawl.run import Run
@@ -155,9 +156,7 @@ class GuardedHandler(BaseDownloadHandler):
         if self._lookups.is_limited and proxy is None:
             # Its turn may come late, and the host has the whole time to answer.
             await self._lookups.prepare(request.url, self._guard)
-        if not self._rate_limiter.may_send():
-            # Stopped since its turn came: others may ask the host now.
-            raise give_back(request)
+        await self._confirm_turn(request)
         started = clock.monotonic()
         reach("fetch.sent")
         try:
@@ -179,6 +178,18 @@ class GuardedHandler(BaseDownloadHandler):
             _raise_scrapy_error(error, request.url, seconds)
         finally:
             self._rate_limiter.start_delay(meta["download_slot"])
+
+    async def _confirm_turn(self, request: Request) -> None:
+        """Sees that the turn of a request is not over: the process may have been stopped since, and others ask the host now.
+
+        A page is given back; another request waits for a turn anew.
+        """
+        host = request.meta["download_slot"]
+        while not self._rate_limiter.may_send(host):
+            claim = find_claim(request)
+            if claim is not None:
+                raise VisitEnded(Outcome(claim=claim, code=claim.code, released=True))
+            await self._rate_limiter.wait_until_allowed(host)
 
     async def close(self) -> None:
         """Closes all connections."""

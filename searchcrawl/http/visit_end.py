@@ -130,14 +130,6 @@ def build_visit_end(
     )
 
 
-def give_back(request: Request) -> Exception:
-    """The exception for a request that may not be sent now: its row is to be visited later."""
-    claim = find_claim(request)
-    if claim is None:
-        return DownloadFailedError("this process was stopped for so long that others may ask the host")
-    return VisitEnded(Outcome(claim=claim, code=claim.code, released=True))
-
-
 class OutcomeMiddleware:
     """Ends every visit whose status is not 200, 203 or 304, with this status or the code of the failure.
 

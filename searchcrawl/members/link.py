@@ -116,7 +116,7 @@ class LinkedRateLimiter(RateLimiter):
     def give_turn_back(self, host: str) -> None:
         self._link.tell("give_turn_back", host=host)
 
-    def may_send(self) -> bool:
+    def may_send(self, host: str) -> bool:
         # The turn that the process of the run gave ends before its lease does.
         return True
 

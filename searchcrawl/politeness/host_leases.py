@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final
 
 from searchcrawl import clock
-from searchcrawl.exceptions import SearchcrawlError
+from searchcrawl.exceptions import SearchcrawlError, StoreError
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.store import host_owners, host_table
 from searchcrawl.store.engine.database import Database, Transaction
@@ -66,28 +66,39 @@ class HostLeases:
         self._thread.start()
 
     def stop(self, *, tells: bool = True) -> None:
-        """Ends the thread, and gives all hosts back if it ``tells``; raises StoreError. No request may be sent after that."""
+        """Ends the thread, and gives all hosts back; raises StoreError. No request may be sent after that.
+
+        Without ``tells`` nothing is written: the store has failed. Others take the hosts once the process or its lease ends.
+        """
         self._stopping = True
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
-        if not tells:
-            return
+            self._hosts.fail(StoreError("the crawl has ended"))
         with self._updating:
-            self._tell_reports(self._hosts.take_changes().reports)
+            reports, owner_id = self._hosts.take_changes().reports, self._owner_id
             waits = self._hosts.end_ownership(clock.monotonic())
-            if self._owner_id and not self._lost:
-                self._database.write(self._end, waits)
-
-    def _end(self, transaction: Transaction, waits: Mapping[int, float]) -> None:
-        host_owners.hand_over(transaction, self._owner_id, _to_ms(waits))
-        host_owners.end(transaction, self._owner_id)
+            self._owner_id = 0
+            if tells:
+                self._tell_reports(reports)
+            if tells and owner_id and not self._lost:
+                self._database.write(_end, owner_id, _to_ms(waits))
 
     def renew(self, transaction: Transaction) -> None:
         """Renews the lease in a transaction of the run's own heartbeat."""
-        if self._owner_id and not host_owners.renew(transaction, self._owner_id):
+        owner_id = self._owner_id
+        if owner_id and not host_owners.renew(transaction, owner_id):
+            self._note_loss(owner_id)
+
+    def _note_loss(self, owner_id: int) -> None:
+        """Asks no host any more: the lease was found expired. Its renewal is not known yet, with which requests go on."""
+        with self._hosts.lock:
+            if self._owner_id != owner_id:
+                # That is known already.
+                return
             self._lost = True
-            self._wake.set()
+            self._hosts.disown_all()
+        self._wake.set()
 
     def _work(self, granted: Callable[[], None], fail: Callable[[Exception], None]) -> None:
         while not self._stopping:
@@ -99,10 +110,12 @@ class HostLeases:
                     granted()
             except SearchcrawlError as error:
                 logger.warning("taking hosts stops: %s", error)
+                self._hosts.fail(error)
                 fail(error)
                 return
             except Exception as error:  # the edge of the thread: whatever it is ends the run
                 logger.exception("taking hosts stops")
+                self._hosts.fail(error)
                 fail(error)
                 return
             self._wake.wait(max(min(self._look_at, self._retry_at) - clock.monotonic(), 0.001))
@@ -117,10 +130,12 @@ class HostLeases:
             if self._renews:
                 self._renew_alone()
             if self._lost:
-                self._forget_all()
+                self._begin_anew()
             changes, now = self._hosts.take_changes(), clock.monotonic()
             self._hand_over(changes.dropped)
             self._tell_reports(changes.reports)
+            if changes.slowed:
+                self._database.write(host_owners.note_delays, self._owner_id, _to_ms(changes.slowed))
             asked = changes.asked
             if now >= self._retry_at:
                 self._retry_at = now + _RETRY_SECONDS
@@ -142,35 +157,41 @@ class HostLeases:
             return
         self._until_ms = until_ms
 
-    def _forget_all(self) -> None:
+    def _begin_anew(self) -> None:
+        """Asks for all hosts as another owner, which has a new number."""
         logger.warning("this process did not renew its lease in time: its hosts are taken anew")
-        self._owner_id, self._lost = 0, False
         self._names.clear()
-        self._waiting.clear()
-        self._hosts.disown_all()
+        self._retry_at = 0.0
+        with self._hosts.lock:
+            self._owner_id, self._lost = 0, False
 
     def _take(self, delays: Mapping[str, float]) -> None:
         ids = self._database.write(host_table.find_or_add, [*delays])
+        if not self._owner_id:
+            # In a transaction of its own: it locks owners, and taking locks them after the hosts.
+            self._owner_id = self._database.write(host_owners.register)
         delays_ms = {ids[name]: round(delay * 1000) for name, delay in delays.items()}
-
-        def take(transaction: Transaction) -> tuple[int, dict[int, TakenHost]]:
-            owner_id = self._owner_id or host_owners.register(transaction)
-            return owner_id, host_owners.take(transaction, owner_id, delays_ms)
-
-        self._owner_id, taken = self._database.write(take)
+        taken = self._database.write(host_owners.take, self._owner_id, delays_ms)
+        if taken is None:
+            self._note_loss(self._owner_id)
+            taken = {}
         since = clock.monotonic()
         for name, delay in delays.items():
             self._waiting.pop(name, None)
-            if (found := taken.get(ids[name])) is not None:
-                self._grant(name, ids[name], found, since)
-            else:
+            found = taken.get(ids[name])
+            if found is None or not self._grant(name, ids[name], found, since):
                 # At the end: those that wait longest are asked for first.
                 self._waiting[name] = delay, ids[name]
 
-    def _grant(self, name: str, host_id: int, taken: TakenHost, since: float) -> None:
-        self._names[host_id] = name
-        self._granted = True
-        self._hosts.grant(name, host_id, taken, since)
+    def _grant(self, name: str, host_id: int, taken: TakenHost, since: float) -> bool:
+        """Lets the registry have a host; not where the lease was lost meanwhile, and the host with it."""
+        with self._hosts.lock:
+            if self._lost:
+                return False
+            self._names[host_id] = name
+            self._granted = True
+            self._hosts.grant(name, host_id, taken, since)
+            return True
 
     def _look(self) -> bool:
         """Takes over what was handed to this process, and hands over what others want; returns whether there was any."""
@@ -181,13 +202,14 @@ class HostLeases:
             names = {host_id: name for name, (_, host_id) in self._waiting.items()}
             for host_id, taken in handed.items():
                 name = names.get(host_id) or self._names.get(host_id)
-                if name is not None:
+                if name is not None and self._grant(name, host_id, taken, since):
                     self._waiting.pop(name, None)
-                    self._grant(name, host_id, taken, since)
         known = [self._names[host_id] for host_id in wanted if host_id in self._names]
         self._hand_over(self._hosts.find_leaving(known, clock.monotonic()))
         # Hosts that are not in memory any more.
-        self._hand_over({host_id: 0.0 for host_id in (*wanted, *handed) if host_id not in self._names})
+        unknown = {host_id: 0.0 for host_id in wanted if host_id not in self._names}
+        unknown |= {host_id: taken.wait_ms / 1000 for host_id, taken in handed.items() if host_id not in self._names}
+        self._hand_over(unknown)
         return bool(wanted or handed)
 
     def _hand_over(self, waits: Mapping[int, float]) -> None:
@@ -203,6 +225,11 @@ class HostLeases:
         by_id = {ids[name]: report for name, report in reports.items()}
         now_ms = clock.now_ms()
         self._database.write(host_table.add_reports, by_id, since_ms=self._since_ms, now_ms=now_ms)
+
+
+def _end(transaction: Transaction, owner_id: int, waits_ms: Mapping[int, int]) -> None:
+    host_owners.hand_over(transaction, owner_id, waits_ms)
+    host_owners.end(transaction, owner_id)
 
 
 def _to_ms(waits: Mapping[int, float]) -> dict[int, int]:

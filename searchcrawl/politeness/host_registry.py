@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 
 from searchcrawl import clock
 from searchcrawl.codes import BUSY, OVERLOADED, UNREACHABLE
+from searchcrawl.exceptions import StoreError
 from searchcrawl.items import Document, Outcome
 from searchcrawl.politeness.host_state import HostState
 from searchcrawl.rules.week_window import WeekWindow, parse_days, parse_minute
@@ -92,11 +93,12 @@ _LONGEST_WAIT_SECONDS: Final = 1.0
 
 class HostChanges(NamedTuple):
     """What the store is to be told: hosts to take, each with its delay; hosts to give back, by id, each with the seconds in
-    which it is not to be asked; reports. In this order of time: a host that is given back may be asked for again.
+    which it is not to be asked; longer delays of hosts, by id; reports. A host that is given back may be asked for again.
     """
 
     asked: dict[str, float]
     dropped: dict[int, float]
+    slowed: dict[int, float]
     reports: dict[str, HostReport]
 
 
@@ -133,6 +135,9 @@ class HostRegistry:
         self._asked: list[HostState] = []
         self._dropped: dict[int, float] = {}
         self._reporting: dict[str, HostState] = {}
+        #: hosts whose longer delay the store does not know, by id
+        self._slowed: dict[int, float] = {}
+        self._failure: Exception | None = None
         self._wake: Callable[[], None] | None = None
         self._lease_until_ms: Callable[[], float] = lambda: math.inf
         #: re-entrant: the window holds it while it calls methods that take it
@@ -183,7 +188,11 @@ class HostRegistry:
     def set_crawl_delay(self, name: str, seconds: float, *, starts: bool = True) -> None:
         """Sets the delay that robots.txt asks for; it counts from now if it ``starts``."""
         with self.lock:
-            self.find_or_add(name).crawl_delay_seconds = seconds
+            host = self.find_or_add(name)
+            host.crawl_delay_seconds = seconds
+            if host.owned and self._wake is not None and self.delay(host) == seconds > 0:
+                self._slowed[host.id] = seconds
+                self._wake()
         if starts:
             self.start_delay(name)
 
@@ -279,8 +288,12 @@ class HostRegistry:
             self._wake()
         return host.owned and not host.leaving
 
-    def holds_lease(self) -> bool:
-        """Whether this process may send requests: a process that was stopped may have lost its hosts to others."""
+    def may_send(self, name: str) -> bool:
+        """Whether a request that began may be sent now: a process that was stopped may have lost its hosts to others."""
+        host = self._find(name)
+        return self._holds_lease() and not (host is not None and host.lost)
+
+    def _holds_lease(self) -> bool:
         return clock.boot_ms() <= self._lease_until_ms()
 
     def begin_request(self, host: HostState, now: float, *, side: bool) -> None:
@@ -333,7 +346,9 @@ class HostRegistry:
             return 0.0
 
     def _may_send(self, host: HostState) -> bool:
-        return self._may_ask(host) and self.holds_lease()
+        if self._failure is not None:
+            raise StoreError(f"no host can be asked any more: {self._failure}")
+        return self._may_ask(host) and self._holds_lease()
 
     def cancel_side_request(self, name: str) -> None:
         """Withdraws a side request that was announced."""
@@ -388,14 +403,16 @@ class HostRegistry:
         with self.lock:
             asked, self._asked = self._asked, []
             dropped, self._dropped = self._dropped, {}
-            return HostChanges({host.name: self.delay(host) for host in asked}, dropped, self._take_reports())
+            slowed, self._slowed = self._slowed, {}
+            delays = {host.name: self.delay(host) for host in asked}
+            return HostChanges(delays, dropped, slowed, self._take_reports())
 
     def grant(self, name: str, host_id: int, taken: TakenHost, since: float) -> None:
         """Takes over a host; ``since`` is the moment from which its waits count."""
         wait, pause = taken.wait_ms / 1000, taken.pause_ms / 1000
         with self.lock:
             host = self.find_or_add(name)
-            host.id, host.owned, host.asked_for, host.leaving = host_id, True, False, False
+            host.id, host.owned, host.asked_for, host.leaving, host.lost = host_id, True, False, False, False
             host.owned_since, host.was_asked = clock.monotonic(), False
             host.next_at = max(host.next_at, since + wait)
             is_new = pause > 0 and host.keep_pause(since + pause - clock.monotonic(), taken.pause_code)
@@ -407,19 +424,26 @@ class HostRegistry:
     def find_leaving(self, names: Iterable[str], now: float) -> dict[int, float]:
         """Ends the turns of hosts that other processes want; returns those that may go now, by id, as ``HostChanges.dropped``.
 
-        A turn is over once nothing is due, or after a few delays; what is under way ends before.
+        A turn is over once nothing is due, after a few delays, or where the host could be asked for long and was not; what is
+        under way ends before.
         """
         gone: dict[int, float] = {}
         with self.lock:
             for host in filter(None, map(self._hosts.get, names)):
-                least, most = _TURN_SECONDS
-                turn = min(max(_TURN_DELAYS * self.delay(host), least), most)
-                had_turn = host.was_asked and now - host.owned_since >= turn
-                host.leaving = host.leaving or had_turn or not host.is_used
-                if host.owned and host.leaving and not host.in_flight and not host.robots_requests:
+                host.leaving = host.leaving or not host.is_used or self._had_turn(host, now)
+                # Whoever gets it has to learn of the pause that it asked for.
+                is_busy = host.in_flight or host.robots_requests or host.report is not None
+                if host.owned and host.leaving and not is_busy:
                     gone[host.id] = max(host.next_at - now, 0.0)
                     host.owned = host.leaving = False
         return gone
+
+    def _had_turn(self, host: HostState, now: float) -> bool:
+        least, most = _TURN_SECONDS
+        if host.was_asked:
+            return now - host.owned_since >= min(max(_TURN_DELAYS * self.delay(host), least), most)
+        # It may wait for the cap on hosts.
+        return now - max(host.owned_since, host.next_at) >= most
 
     def ask_again(self, names: Iterable[str]) -> None:
         """Asks for hosts that were handed over, where something waits for them."""
@@ -433,9 +457,18 @@ class HostRegistry:
         with self.lock:
             names = [name for name, host in self._hosts.items() if host.owned]
             for name in names:
-                self._hosts[name].owned = self._hosts[name].leaving = False
+                host = self._hosts[name]
+                host.owned, host.leaving, host.lost = False, False, True
             self._dropped.clear()
+            self._slowed.clear()
         self.ask_again(names)
+
+    def fail(self, error: Exception) -> None:
+        """Notes that no host is taken any more: those that wait for one learn of it."""
+        with self.lock:
+            self._failure = error
+            for host in [*self._hosts.values()]:
+                self._wake_waiters(host)
 
     def end_ownership(self, now: float) -> dict[int, float]:
         """Takes out all hosts that are owned; returns those that have to be spared yet, as ``HostChanges.dropped``."""
@@ -477,10 +510,13 @@ class HostRegistry:
 
     def _free(self, host: HostState) -> None:
         """Tells those that wait that a request to a host may go now."""
+        self._wake_waiters(host)
+        self.on_free(host)
+
+    def _wake_waiters(self, host: HostState) -> None:
         waiters, host.waiters = host.waiters, []
         for wake in waiters:
             wake()
-        self.on_free(host)
 
     def _warn(self, name: str, code: int, why: str) -> None:
         """Says once for each host that its pages have to wait for another run; the first hosts are named."""

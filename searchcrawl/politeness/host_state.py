@@ -51,6 +51,8 @@ class HostState:
     owned_since: float = 0.0
     was_asked: bool = False
     leaving: bool = False
+    #: whether it was lost with the lease: what began before is not to be sent any more
+    lost: bool = False
     #: what wakes those that wait for it
     waiters: list[Callable[[], None]] = field(default_factory=list)
     #: failures in a row; answers in a row that asked for a pause longer than a run waits

@@ -60,8 +60,10 @@ class RateLimiter:
     def give_turn_back(self, host: str) -> None:
         """Has another request of the host go in the place of a page that is not sent yet."""
 
-    def may_send(self) -> bool:
-        """Whether requests may be sent now; not where this process was stopped for so long that others may ask its hosts."""
+    def may_send(self, host: str) -> bool:
+        """Whether a request may be sent whose turn has come; not where this process was stopped for so long that others may
+        ask the host.
+        """
         return True
 
 
@@ -114,7 +116,7 @@ class SharedRateLimiter(RateLimiter):
             while pause := self._hosts.try_acquire_request(host, clock.monotonic(), turn.wake):
                 await self._wait(turn, pause)
                 self._refuse_blocked(host)
-        except (asyncio.CancelledError, HostBlocked):
+        except BaseException:
             self._hosts.cancel_side_request(host)
             raise
         finally:
@@ -150,8 +152,8 @@ class SharedRateLimiter(RateLimiter):
     def give_turn_back(self, host: str) -> None:
         self._hosts.give_turn_back(host)
 
-    def may_send(self) -> bool:
-        return self._hosts.holds_lease()
+    def may_send(self, host: str) -> bool:
+        return self._hosts.may_send(host)
 
     async def _wait(self, turn: _Turn, seconds: float) -> None:
         """Waits for a host, or its next turn."""

@@ -16,7 +16,7 @@ from searchcrawl import clock
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.host_table import bring_near, find_pause_end, is_recent
-from searchcrawl.store.many_rows import read_parts, write_parts, write_rows
+from searchcrawl.store.many_rows import has_row, read_parts, write_parts, write_rows
 from searchcrawl.store.runs import holder, lease
 from searchcrawl.store.schema import host_owners, hosts
 
@@ -24,12 +24,17 @@ from searchcrawl.store.schema import host_owners, hosts
 _HANDED: Final = -1
 #: So long the end of a lease is kept of an owner that has died.
 _KEPT_MS: Final = 86_400_000
+#: So long an owner on another machine may go on asking after its lease was found expired: until its next renewal.
+_UNSEEN_MS: Final = round(lease.BEAT_SECONDS * 1000)
 
 
 def register(transaction: Transaction) -> int:
     """Registers this process as an owner; returns its number, which no other owner ever gets."""
     now_ms = dialect_of(transaction).read_clock_ms(transaction)
-    transaction.execute(delete(host_owners).where(host_owners.c.renewed_ms < now_ms - _KEPT_MS))
+    old = transaction.execute(select(host_owners).where(host_owners.c.renewed_ms < now_ms - _KEPT_MS)).all()
+    # A living one seems old where the clock was set.
+    ended = sorted(row.id for row in old if not _is_living(transaction, row))
+    write_parts(transaction, delete(host_owners), host_owners.c.id, ended)
     values = {"holder": holder.describe_own(), "renewed_ms": now_ms, "beat_ms": clock.boot_ms()}
     owner_id: int = transaction.execute(insert(host_owners).values(values).returning(host_owners.c.id)).scalar_one()
     return owner_id
@@ -44,7 +49,17 @@ def renew(transaction: Transaction, owner_id: int) -> bool:
 
 
 def end(transaction: Transaction, owner_id: int) -> None:
-    """Ends an owner that has noted what its hosts have to be spared (``hand_over``): they are free."""
+    """Ends an owner that has noted what its hosts have to be spared (``hand_over``).
+
+    Those that others want are theirs now; the rest is free.
+    """
+    here = select(hosts.c.id).where(hosts.c.owner_id == owner_id, _IS_WANTED)
+    wanted = _lock(transaction, [row.id for row in transaction.execute(here)])
+    write_rows(
+        transaction,
+        _PASS_ON,
+        [{"row_id": row.id, "old_owner": owner_id, "new_owner": row.wanted_id} for row in wanted if row.wanted_id > 0],
+    )
     transaction.execute(delete(host_owners).where(host_owners.c.id == owner_id))
 
 
@@ -56,16 +71,17 @@ class TakenHost(NamedTuple):
     pause_code: int
 
 
-def take(transaction: Transaction, owner_id: int, delays_ms: Mapping[int, int]) -> dict[int, TakenHost]:
+def take(transaction: Transaction, owner_id: int, delays_ms: Mapping[int, int]) -> dict[int, TakenHost] | None:
     """Takes hosts, by id with the delay of each, that no living process owns; returns those that are this one's now.
 
     The owners of the others are told that they are wanted. After an owner that died a host waits for one delay from the end
-    of that lease.
+    of that lease. None: the lease of this owner itself has ended, and nothing was taken.
     """
-    wanted = sorted(delays_ms)
-    # By rising id, so that no two processes wait for each other; all of it before any owner is locked.
-    query = select(hosts).order_by(hosts.c.id).with_for_update()
-    rows = list(read_parts(transaction, query, hosts.c.id, wanted))
+    # All of it before any owner is locked.
+    rows = _lock(transaction, delays_ms)
+    own = host_owners.c.id == owner_id, host_owners.c.ended_ms.is_(None)
+    if not has_row(transaction, *own):
+        return None
     others = {number for row in rows for number in (row.owner_id, row.wanted_id)} - {0, owner_id, _HANDED}
     ended = _find_ended(transaction, others, {row.owner_id for row in rows} - {0, owner_id})
     living = others - ended.keys()
@@ -98,11 +114,18 @@ _TAKE: Final = (
 )
 
 
+def _lock(transaction: Transaction, host_ids: Collection[int]) -> list[Row[Any]]:
+    """Hosts, locked by rising id, so that no two processes wait for each other."""
+    query = select(hosts).order_by(hosts.c.id).with_for_update()
+    return list(read_parts(transaction, query, hosts.c.id, sorted(host_ids)))
+
+
 def _find_wait(row: Row[Any], ended_ms: int | None, delay_ms: int, now_ms: int) -> TakenHost:
     """What is noted of a host; ``ended_ms`` is when the lease of an owner ended that has not noted it."""
     allowed_ms = bring_near(row.next_allowed_ms, row.reserved_ms, now_ms)
     if ended_ms is not None:
-        allowed_ms = max(allowed_ms, min(ended_ms, now_ms) + max(delay_ms, row.delay_ms))
+        # The clock may have been set back since.
+        allowed_ms = max(allowed_ms, min(ended_ms, now_ms + _UNSEEN_MS) + max(delay_ms, row.delay_ms))
     pause_end = find_pause_end(row, now_ms)
     return TakenHost(max(allowed_ms - now_ms, 0), max(pause_end - now_ms, 0), row.closed_code)
 
@@ -120,14 +143,24 @@ def _find_ended(transaction: Transaction, owner_ids: Collection[int], owning: Co
             del ended[number]
             continue
         ended[number] = row.ended_ms
-        if row.ended_ms is None:
-            now_ms = dialect_of(transaction).read_clock_ms(transaction)
-            # One that is seen to have ended may have asked a moment ago.
-            ended[number] = now_ms if holder.has_ended(row.holder) else row.renewed_ms + lease.EXPIRY_MS
-            if number in owning:
-                mark = update(host_owners).where(host_owners.c.id == number)
-                transaction.execute(mark.values(ended_ms=ended[number]))
+        if row.ended_ms is None and number in owning:
+            ended[number] = _find_end_of_lease(transaction, row)
+            mark = update(host_owners).where(host_owners.c.id == number)
+            transaction.execute(mark.values(ended_ms=ended[number]))
     return ended
+
+
+def _find_end_of_lease(transaction: Transaction, row: Row[Any]) -> int:
+    """When an owner sent its last request at the latest, which has ended or has not renewed its lease."""
+    now_ms: int = dialect_of(transaction).read_clock_ms(transaction)
+    if holder.has_ended(row.holder):
+        # It may have asked a moment ago.
+        return now_ms
+    if row.beat_ms is not None and holder.shares_boot(row.holder):
+        # The clock of the store may have been set since the last renewal.
+        return now_ms - max(clock.boot_ms() - int(row.beat_ms) - lease.EXPIRY_MS, 0)
+    # It may only seem late, where the clock of the store was set: it learns of its end by its next renewal.
+    return now_ms + _UNSEEN_MS
 
 
 def _is_living(transaction: Transaction, row: Row[Any]) -> bool:
@@ -145,20 +178,29 @@ def find_contested(transaction: Transaction, owner_id: int) -> tuple[list[int], 
 
 def accept(transaction: Transaction, owner_id: int, host_ids: Collection[int]) -> None:
     """Notes that an owner knows of hosts that were handed over to it: others may want them from now on."""
+    _lock(transaction, host_ids)
     here = update(hosts).where(hosts.c.owner_id == owner_id, hosts.c.wanted_id == _HANDED).values(wanted_id=0)
     write_parts(transaction, here, hosts.c.id, host_ids)
 
 
+def note_delays(transaction: Transaction, owner_id: int, delays_ms: Mapping[int, int]) -> None:
+    """Notes longer delays of hosts, which their robots.txt asks for: they count after a lease that dies."""
+    rows = [
+        {"row_id": host_id, "old_owner": owner_id, "new_delay": delay_ms}
+        for host_id, delay_ms in sorted(delays_ms.items())
+    ]
+    write_rows(transaction, _NOTE_DELAY, rows)
+
+
 _IS_WANTED: Final = hosts.c.wanted_id > 0
-_HAND_OVER: Final = (
-    update(hosts)
-    .where(and_(hosts.c.id == bindparam("row_id"), hosts.c.owner_id == bindparam("old_owner")))
-    .values(
-        next_allowed_ms=bindparam("new_allowed"),
-        reserved_ms=bindparam("new_noted"),
-        owner_id=case((_IS_WANTED, hosts.c.wanted_id), else_=0),
-        wanted_id=case((_IS_WANTED, _HANDED), else_=0),
-    )
+_OWNED: Final = update(hosts).where(and_(hosts.c.id == bindparam("row_id"), hosts.c.owner_id == bindparam("old_owner")))
+_NOTE_DELAY: Final = _OWNED.values(delay_ms=bindparam("new_delay"))
+_PASS_ON: Final = _OWNED.values(owner_id=bindparam("new_owner"), wanted_id=_HANDED)
+_HAND_OVER: Final = _OWNED.values(
+    next_allowed_ms=bindparam("new_allowed"),
+    reserved_ms=bindparam("new_noted"),
+    owner_id=case((_IS_WANTED, hosts.c.wanted_id), else_=0),
+    wanted_id=case((_IS_WANTED, _HANDED), else_=0),
 )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from searchcrawl.politeness.slot_reservations import SlotReservations
 from sqlalchemy import select, update
 
 from searchcrawl import clock
@@ -19,7 +20,6 @@ from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.commit.retention import purge_hosts
 from searchcrawl.items import Link
 from searchcrawl.politeness.host_registry import HostRegistry
-from searchcrawl.politeness.slot_reservations import SlotReservations
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.store import host_table
 from searchcrawl.store.engine.database import Database, Transaction

@@ -1,7 +1,8 @@
-"""Delays, slots that processes share, side requests, and the cap on hosts at once (C2, C3)."""
+"""Delays, hosts that processes share, side requests, and the cap on hosts at once (C2, C3)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -11,10 +12,12 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from searchcrawl import clock
+from searchcrawl.exceptions import StoreError
 from searchcrawl.frontier.window import Window
 from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK
 from searchcrawl.politeness.host_registry import DelaySchedule, DelayWindow, HostRegistry
 from searchcrawl.rules.week_window import parse_days, parse_minute
+from searchcrawl.store.host_owners import TakenHost
 from tests.factories import claim
 from tests.unit.frontier.support_window import HOST, OTHER, build_window, met, popped
 
@@ -39,7 +42,7 @@ def test_delay_when_robots_asks_for_one_then_the_next_request_keeps_it_already(n
 
     tested.hosts.set_crawl_delay(HOST, 2.0)
 
-    assert tested.hosts.reserve_locally(HOST, now[0]) == 1002.0
+    assert tested.hosts.reserve(HOST, now[0]) == 1002.0
     assert tested.hosts.delay_seconds(HOST) == 2.0
     assert tested.hosts.delay_seconds(OTHER) == 0.0
 
@@ -52,11 +55,8 @@ def test_delay_when_robots_asks_for_a_shorter_one_then_that_of_the_source_stands
     assert tested.hosts.delay_seconds(HOST) == 3.0
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_rest_when_there_is_no_delay_then_nothing_waits_and_no_slot_is_needed(now: list[float], shared: bool) -> None:
+def test_rest_when_there_is_no_delay_then_nothing_waits(now: list[float]) -> None:
     tested = met(build_window(), now)
-    if shared:
-        tested.hosts.share(lambda: pytest.fail("requested a slot"))
     tested.fill(HOST, [claim(1)])
 
     tested.hosts.start_delay(HOST)
@@ -64,10 +64,10 @@ def test_rest_when_there_is_no_delay_then_nothing_waits_and_no_slot_is_needed(no
     assert popped(tested, now[0]) == 1
 
 
-def test_reserve_locally_when_robots_files_are_requested_then_claims_wait_behind_them(now: list[float]) -> None:
+def test_reserve_when_robots_files_are_requested_then_claims_wait_behind_them(now: list[float]) -> None:
     tested = build_window(delay_seconds=3.0)
 
-    reserved = [tested.hosts.reserve_locally(HOST, now[0]), tested.hosts.reserve_locally(HOST, now[0])]
+    reserved = [tested.hosts.reserve(HOST, now[0]), tested.hosts.reserve(HOST, now[0])]
     tested.fill(HOST, [claim(1)])
 
     assert reserved == [1000.0, 1003.0]
@@ -156,34 +156,172 @@ def test_acquire_when_the_host_is_blocked_then_it_waits_for_its_pause_and_not_fo
     assert late == 0.0
 
 
-def test_slot_when_slots_are_shared_then_a_claim_waits_until_one_is_reserved(now: list[float]) -> None:
-    tested, woken = build_window(delay_seconds=3.0), []
-    tested.hosts.share(lambda: woken.append(now[0]))
+def shared(tested: Window, *, lease_until_ms: float = math.inf) -> list[float]:
+    """Has the hosts of a window be shared with other processes; the list gets a value each time that the store is needed."""
+    woken: list[float] = []
+    tested.hosts.share(lambda: woken.append(clock.monotonic()), lease_until_ms=lambda: lease_until_ms)
+    return woken
+
+
+def grant(tested: Window, *, wait_ms: int = 0, pause_ms: int = 0, code: int = 0, name: str = HOST) -> None:
+    """Takes over a host, as the store has it."""
+    tested.hosts.take_changes()
+    tested.hosts.grant(name, 7, TakenHost(wait_ms, pause_ms, code), clock.monotonic())
+
+
+@pytest.mark.parametrize("delay_seconds", [0.0, 3.0])
+def test_host_when_it_is_shared_then_a_claim_waits_until_this_process_owns_it(
+    now: list[float], delay_seconds: float
+) -> None:
+    tested = build_window(delay_seconds=delay_seconds)
+    woken = shared(tested)
     tested.fill(HOST, [claim(1), claim(2)])
 
-    before = popped(tested, now[0])
-    requests = tested.hosts.take_slot_requests()
-    tested.hosts.grant(HOST, now[0] + 1.0)
+    before, asked = popped(tested, now[0]), tested.hosts.take_changes().asked
+    grant(tested, wait_ms=1000)
     early, moment = popped(tested, now[0]), tested.next_moment()
     taken = popped(tested, now[0] + 1.0)
 
     assert (before, early, taken) == (None, None, 1)
-    assert [(request.name, request.delay_seconds, request.missed) for request in requests] == [(HOST, 3.0, False)]
-    assert (moment, woken, tested.hosts.take_slot_requests()) == (1001.0, [1000.0], [])
+    assert (asked, moment, woken) == ({HOST: delay_seconds}, 1001.0, [1000.0])
 
 
-def test_slot_when_it_passed_unused_then_another_is_requested(now: list[float]) -> None:
+def test_host_when_it_is_owned_then_each_of_its_requests_keeps_the_delay_and_the_store_is_not_asked(
+    now: list[float],
+) -> None:
     tested = build_window(delay_seconds=3.0)
-    tested.hosts.share(lambda: None)
+    woken = shared(tested)
+    tested.fill(HOST, [claim(number) for number in range(1, 5)])
+    grant(tested)
+    moments = []
+
+    while (moment := tested.next_moment() or now[0]) < 1100 and len(moments) < 4:
+        now[0] = moment
+        number = popped(tested, moment)
+        assert number is not None
+        moments.append(moment)
+        tested.release(number)
+
+    assert moments == [1000.0, 1003.0, 1006.0, 1009.0]
+    assert woken == [1000.0]
+
+
+def test_host_when_another_process_wants_it_then_it_goes_after_its_turn_with_what_it_has_to_be_spared(
+    now: list[float],
+) -> None:
+    tested = build_window(delay_seconds=0.5)
+    shared(tested)
+    tested.fill(HOST, [claim(number) for number in range(1, 99)])
+    grant(tested)
+    requests = 0
+    while not (gone := tested.hosts.find_leaving([HOST], now[0])):
+        number = popped(tested, now[0])
+        if number is not None:
+            requests += 1
+            # Nobody gets a host to which a request is under way.
+            assert tested.hosts.find_leaving([HOST], now[0]) == {}
+            tested.release(number)
+        now[0] += 0.25
+    refused = popped(tested, now[0] + 9.0)
+    tested.hosts.ask_again([HOST])
+
+    assert (requests, gone, refused) == (4, {7: 0.0}, None)
+    assert tested.hosts.take_changes().asked == {HOST: 0.5}
+
+
+def test_host_when_another_process_wants_it_and_nothing_is_due_then_it_goes_at_once(now: list[float]) -> None:
+    tested = build_window(delay_seconds=3.0)
+    shared(tested)
     tested.fill(HOST, [claim(1)])
-    tested.hosts.take_slot_requests()
-    tested.hosts.grant(HOST, now[0])
-    now[0] += 0.2
+    grant(tested)
+    tested.pop(now[0])
+    tested.release(1)
 
-    late = popped(tested, now[0])
+    gone = tested.hosts.find_leaving([HOST], now[0] + 0.5)
 
-    assert late is None
-    assert [(request.name, request.missed) for request in tested.hosts.take_slot_requests()] == [(HOST, True)]
+    assert gone == {7: 2.5}
+
+
+def test_host_when_it_waits_for_the_cap_on_hosts_then_another_process_that_wants_it_gets_it(now: list[float]) -> None:
+    tested = build_window(sites=1)
+    shared(tested)
+    for number, name in enumerate((HOST, OTHER)):
+        tested.fill(name, [claim(number)])
+    grant(tested)
+    tested.pop(now[0])
+    grant(tested, name=OTHER)
+    tested.pop(now[0])
+
+    early, late = tested.hosts.find_leaving([OTHER], now[0] + 4.0), tested.hosts.find_leaving([OTHER], now[0] + 5.0)
+
+    assert (early, late) == ({}, {7: 0.0})
+
+
+def test_host_when_it_asked_for_a_pause_then_it_is_not_handed_over_before_the_store_knows(now: list[float]) -> None:
+    tested = met(build_window(), now)
+    shared(tested)
+    grant(tested)
+    tested.hosts.record_retry_after(HOST, 429, 3600.0)
+
+    early, reports = tested.hosts.find_leaving([HOST], now[0]), tested.hosts.take_changes().reports
+
+    assert (early, list(reports)) == ({}, [HOST])
+    assert tested.hosts.find_leaving([HOST], now[0]) == {7: 60.0}
+
+
+def test_host_when_robots_asks_for_a_longer_delay_then_the_store_is_told(now: list[float]) -> None:
+    tested = build_window(delay_seconds=1.0)
+    shared(tested)
+    grant(tested)
+
+    tested.hosts.set_crawl_delay(HOST, 0.5)
+    shorter = tested.hosts.take_changes().slowed
+    tested.hosts.set_crawl_delay(HOST, 4.0)
+
+    assert (shorter, tested.hosts.take_changes().slowed) == ({}, {7: 4.0})
+
+
+def test_lease_when_it_is_over_then_nothing_is_sent_until_the_hosts_are_taken_anew(
+    now: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boot = [10_000]
+    monkeypatch.setattr(clock, "boot_ms", lambda: boot[0])
+    tested, until = build_window(), [11_000]
+    tested.hosts.share(lambda: None, lease_until_ms=lambda: until[0])
+    grant(tested)
+    tested.hosts.announce_side_request(HOST)
+    allowed = [tested.hosts.may_send(HOST)]
+
+    boot[0] = 11_001
+    late = tested.hosts.try_acquire_request(HOST, now[0]), tested.hosts.reserve(HOST, now[0])
+    allowed.append(tested.hosts.may_send(HOST))
+    # Others took it; this process learns of it as it renews the lease.
+    tested.hosts.disown_all()
+    until[0] = 41_000
+    allowed.append(tested.hosts.may_send(HOST))
+    asked = tested.hosts.take_changes().asked
+    grant(tested)
+    allowed.append(tested.hosts.may_send(HOST))
+
+    assert allowed == [True, False, False, True]
+    assert (late[0] > 0, late[1]) == (True, None)
+    assert asked == {HOST: 0.0}
+    assert tested.hosts.try_acquire_request(HOST, now[0]) == 0.0
+
+
+def test_side_request_when_no_host_is_taken_any_more_then_it_learns_of_it(now: list[float]) -> None:
+    hosts = build_window().hosts
+    hosts.share(lambda: None, lease_until_ms=lambda: math.inf)
+    hosts.announce_side_request(HOST)
+    woken: list[bool] = []
+    waits = hosts.try_acquire_request(HOST, now[0], lambda: woken.append(True))
+
+    hosts.fail(StoreError("no space left"))
+
+    assert (waits > 0, woken) == (True, [True])
+    for ask in (hosts.try_acquire_request, hosts.try_acquire_host, hosts.reserve):
+        with pytest.raises(StoreError, match="no host can be asked any more: no space left"):
+            ask(HOST, now[0])
 
 
 def test_c2_delay_when_the_clock_leaves_a_window_then_that_of_the_hour_is_in_force(
@@ -298,17 +436,17 @@ def test_host_when_something_is_under_way_then_it_stays_in_memory(now: list[floa
 
 
 def test_host_when_it_was_dropped_then_its_delay_its_failures_and_its_block_still_count(now: list[float]) -> None:
-    tested = Window(registry())
-    hosts = tested.hosts
-    hosts.share(lambda: None)
+    hosts = registry()
+    hosts.share(lambda: None, lease_until_ms=lambda: math.inf)
     hosts.set_crawl_delay("slow.test:80", 7.0)
     for _ in range(FAILURES_TO_BLOCK):
         hosts.record_failure("dead.test:80", 906)
     for _ in range(FAILURES_TO_BLOCK - 1):
         hosts.record_failure("failing.test:80", 906)
-    hosts.take_reports()
+    hosts.take_changes()
     now[0] += 3600
-    visited(tested, now, (f"h{number}.test:80" for number in range(50)))
+    for number in range(50):
+        hosts.find_or_add(f"h{number}.test:80")
     count = hosts.count_hosts()
     hosts.record_failure("failing.test:80", 906)
 

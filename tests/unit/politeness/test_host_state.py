@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from searchcrawl import clock
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Outcome
 from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK, PAUSES_TO_BLOCK
-from searchcrawl.store.host_table import HostPause
+from searchcrawl.store.host_owners import TakenHost
 from tests.factories import claim
 from tests.unit.frontier.support_window import HOST, OTHER, build_window, met, popped
 
 
 def blocked(tested: Window) -> list[tuple[str, int, int]]:
     """Takes the claims of blocked hosts out: host, code and row of each."""
-    return [(name, code, one.url_id) for name, code, one in tested.take_blocked()]
+    return [(name, code, one.url_id) for name, code, one in tested.take_blocked(HOST)]
 
 
 def test_failed_when_connections_fail_in_a_row_then_the_host_is_blocked_with_its_claims(now: list[float]) -> None:
@@ -152,7 +154,8 @@ def test_r10_host_when_some_pages_are_good_then_others_with_503_only_slow_it_dow
 
 def test_r10_host_when_told_to_pause_then_nothing_goes_and_the_table_is_told(now: list[float]) -> None:
     tested, woken = met(build_window(), now), []
-    tested.hosts.share(lambda: woken.append(now[0]))
+    tested.hosts.share(lambda: woken.append(now[0]), lease_until_ms=lambda: math.inf)
+    tested.hosts.grant(HOST, 1, TakenHost(0, 0, 0), now[0])
     tested.fill(HOST, [claim(1)])
 
     tested.hosts.pause(HOST, 30.0)
@@ -160,27 +163,34 @@ def test_r10_host_when_told_to_pause_then_nothing_goes_and_the_table_is_told(now
     assert popped(tested, now[0] + 29.9) is None
     assert popped(tested, now[0] + 30.0) == 1
     assert woken == [1000.0]
-    assert [(name, report.until_ms) for name, report in tested.hosts.take_reports().items()] == [
+    assert [(name, report.until_ms) for name, report in tested.hosts.take_changes().reports.items()] == [
         (HOST, clock.now_ms() + 30_000)
     ]
-    assert tested.hosts.take_reports() == {}
+    assert tested.hosts.take_changes().reports == {}
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_r10_host_when_others_were_told_to_wait_long_then_it_is_blocked(now: list[float], known: bool) -> None:
+def test_r10_host_when_others_were_told_to_wait_long_then_it_is_blocked_as_it_is_taken(
+    now: list[float], caplog: pytest.LogCaptureFixture, known: bool
+) -> None:
     tested = build_window()
+    tested.hosts.share(lambda: None, lease_until_ms=lambda: math.inf)
     if known:
         tested.fill(HOST, [claim(1)])
 
-    now_ms = clock.now_ms()
-    tested.hosts.set_blocks([HostPause(HOST, now_ms + 61_000, 429), HostPause(OTHER, now_ms + 59_000, 503)])
+    tested.hosts.grant(HOST, 1, TakenHost(0, 61_000, 429), now[0])
+    tested.hosts.grant(OTHER, 2, TakenHost(0, 59_000, 503), now[0])
     codes = tested.hosts.blocked_code(HOST), tested.hosts.blocked_code(OTHER)
     tested.fill(HOST, [claim(2)])
     tested.fill(OTHER, [claim(3)])
 
     assert codes == (429, None)
+    assert tested.hosts.blocked_seconds(HOST) == 61.0
     assert blocked(tested) == [(HOST, 429, number) for number in ([1, 2] if known else [2])]
     assert (popped(tested, now[0] + 58.0), popped(tested, now[0] + 59.0)) == (None, 3)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{HOST} gets no request for the rest of this run (429): it asked another run for a pause, which lasts 61 s more"
+    ]
 
 
 def test_r10_host_when_it_fails_under_a_delay_then_its_pause_begins_with_that(now: list[float]) -> None:
@@ -236,51 +246,6 @@ def test_r10_host_when_it_is_blocked_then_the_log_says_so_once(
     assert [record.getMessage() for record in caplog.records] == [
         f"{HOST} gets no request for the rest of this run (429): it asked for a pause of 3600 s"
     ]
-
-
-def test_host_when_not_all_blocks_are_known_then_its_first_request_waits_until_its_own_is_read(
-    now: list[float],
-) -> None:
-    tested, woken = build_window(), list[float]()
-    tested.hosts.share(lambda: woken.append(now[0]))
-    tested.hosts.set_blocks([], [], only=True)
-
-    tested.fill(HOST, [claim(1)])
-    tested.fill(OTHER, [claim(2)])
-    early, asked, again = popped(tested, now[0]), tested.hosts.take_unknown(), tested.hosts.take_unknown()
-    tested.hosts.set_blocks([HostPause(HOST, clock.now_ms() + 61_000, 429)], asked)
-
-    assert (early, sorted(asked), again) == (None, sorted([HOST, OTHER]), [])
-    assert woken
-    assert blocked(tested) == [(HOST, 429, 1)]
-    assert popped(tested, now[0]) == 2
-
-
-def test_side_request_when_not_all_blocks_are_known_then_it_waits_until_that_of_its_host_is_read(
-    now: list[float],
-) -> None:
-    hosts = build_window().hosts
-    hosts.share(lambda: None)
-    hosts.set_blocks([], [], only=True)
-
-    hosts.announce_side_request(HOST)
-    early = hosts.try_acquire_request(HOST, now[0]), hosts.try_acquire_host(HOST, now[0])
-    hosts.set_blocks([], hosts.take_unknown())
-
-    assert min(early) > 0
-    assert (hosts.try_acquire_request(HOST, now[0]), hosts.try_acquire_host(HOST, now[0])) == (0.0, 0.0)
-
-
-def test_host_when_all_blocks_are_known_again_then_nothing_waits(now: list[float]) -> None:
-    tested = build_window()
-    tested.hosts.share(lambda: None)
-    tested.hosts.set_blocks([], [], only=True)
-    tested.fill(HOST, [claim(1)])
-    assert popped(tested, now[0]) is None
-
-    tested.hosts.set_blocks([])
-
-    assert popped(tested, now[0]) == 1
 
 
 def test_r10_hosts_when_very_many_are_blocked_then_the_log_names_some_and_says_that_there_are_more(
