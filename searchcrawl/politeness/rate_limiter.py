@@ -195,6 +195,15 @@ class DryRunRateLimiter(SharedRateLimiter):
         finally:
             self._hosts.cancel_side_request(host)
 
+    async def acquire_request(self, host: str) -> None:
+        # No run renews the lease.
+        await self._update()
+        await super().acquire_request(host)
+
+    async def acquire_host(self, host: str) -> None:
+        await self._update()
+        await super().acquire_host(host)
+
     def note_busy(self, host: str, *, code: int, seconds: float) -> None:
         """Notes that a page was answered with 429 or 503 and a Retry-After."""
         self._hosts.record_retry_after(host, code, seconds)
