@@ -476,7 +476,9 @@ class Claiming(ClaimingThread):
             return HOST_ROWS
         with self._counting:
             unstored = self._outstanding - self._window.waiting
-            return max(_FIRST_ROWS, int(_SHARE_OF_STORED * self._stored)) - unstored
+            allowed = max(_FIRST_ROWS, int(_SHARE_OF_STORED * self._stored)) - unstored
+        # What is not stored yet is of many hosts then, a few rows of each.
+        return max(allowed, FEW_ROWS) if self._window.hosts_in_hand >= _FIRST_HOSTS else allowed
 
     def _claim_hosts(
         self, transaction: Transaction, wanted: Mapping[int, int], *, trapped: bool, scan: _Scan

@@ -97,6 +97,11 @@ class Window:
         return self._size < WINDOW_ROWS // 12
 
     @property
+    def hosts_in_hand(self) -> int:
+        """How many hosts have claims that wait or were handed out."""
+        return len(self._by_host)
+
+    @property
     def has_low(self) -> bool:
         """Whether more rows of some hosts are to be claimed."""
         return bool(self._low)
