@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -243,8 +242,7 @@ class Claiming(ClaimingThread):
 
     def _step(self) -> float | None:
         """Claims more of hosts at hand, and scans when it is time; returns the same as ``_round``."""
-        if not self._scan_wanted.is_set():
-            time.sleep(_GATHER_SECONDS)
+        self._scan_wanted.wait(_GATHER_SECONDS)
         self._refill()
         rest = self._next_scan - clock.monotonic()
         goes_on = self._scan is not None and self._window.has_room

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Final
@@ -56,7 +55,7 @@ class HostLeases:
         self._granted = False
         self._updating = threading.Lock()
         self._wake = threading.Event()
-        self._stopping = False
+        self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         hosts.share(self._wake.set, lease_until_ms=lease_until_ms or (lambda: self._until_ms))
 
@@ -70,7 +69,7 @@ class HostLeases:
 
         Without ``tells`` nothing is written: the store has failed. Others take the hosts once the process or its lease ends.
         """
-        self._stopping = True
+        self._stopping.set()
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
@@ -101,9 +100,9 @@ class HostLeases:
         self._wake.set()
 
     def _work(self, granted: Callable[[], None], fail: Callable[[Exception], None]) -> None:
-        while not self._stopping:
+        while not self._stopping.is_set():
             # Hosts come many at a time.
-            time.sleep(_GATHER_SECONDS)
+            self._stopping.wait(_GATHER_SECONDS)
             self._wake.clear()
             try:
                 if self.update():
