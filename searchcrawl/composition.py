@@ -35,6 +35,7 @@ from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.replaying import CACHE, ReplayClaiming, announce_edit, find_end_reason
 from searchcrawl.frontier.window import Window
 from searchcrawl.http.address_guard import build_guard, build_public_guard
+from searchcrawl.http.given_up_hosts import GivenUpHosts
 from searchcrawl.http.name_lookups import NameLookups, SharedNames
 from searchcrawl.http.proxy_middleware import build_proxy_route
 from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware
@@ -99,6 +100,7 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     names = SharedNames(run.database, per_second=run.source.fetch.dns_per_second)
     _end_unread(stages, run)
     add_fetching(stages, crawler, run, rate_limiter, traps, names=names)
+    frontier.on_given_up.append(stages.get(GivenUpHosts).give_up)
     sitemaps = _add_sitemaps(stages, run, frontier, submit=waiting.submit, revisits=revisits)
     listeners = _build_listeners(run, frontier, delivery)
     visit_ends: list[Callable[[Document | Outcome], None]] = [frontier.end_visit]
@@ -109,6 +111,7 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     if has_members(run.source):
         members = stages.add(_build_members(stages, crawler, run, is_full=lambda: waiting.is_full))
         waiting.on_room.append(members.note_committed)
+        frontier.on_given_up.append(members.give_up)
         last_items = members.finish
     elif run.project.logs.urls:
         visit_ends.insert(0, stages.add(VisitLog()).write)
@@ -234,6 +237,7 @@ def add_fetching(
     stages.add(rate_limiter, RateLimiter)
     stages.add(build_guard(run.source.fetch))
     stages.add(build_public_guard(run.source.fetch))
+    stages.add(GivenUpHosts())
     stages.add(NameLookups(names, per_second=run.source.fetch.dns_per_second))
     starts = list_start_urls(run)
     stages.add(OwnOrigins(starts, run.source.fetch.headers_to))
@@ -363,6 +367,8 @@ def _add_sitemaps(
     sitemaps = stages.add(
         SitemapReading(run, side, robots, submit=submit, hold=frontier.claiming.hold, revisits=revisits)
     )
+    frontier.claiming.find_aside = sitemaps.find_retried
+    frontier.on_given_up.append(sitemaps.give_up)
     if source.start.sitemaps == "auto":
         robots.listen(sitemaps.add_origin)
     return sitemaps

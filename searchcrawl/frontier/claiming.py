@@ -16,6 +16,7 @@ from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.commit.group_commit import build_refusal
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.frontier.due_hosts import DueHosts
+from searchcrawl.frontier.last_retries import FindAside, LastRetries
 from searchcrawl.frontier.window import FEW_ROWS, HOST_ROWS, WINDOW_ROWS, Window
 from searchcrawl.items import Claim
 from searchcrawl.run import Run
@@ -36,11 +37,13 @@ class Told(NamedTuple):
     """What a claiming thread calls.
 
     ``filled`` is called when there are claims to hand out. ``exhausted`` is called once, when nothing is left: all
-    claimed rows were committed, and a look that began after that found no row.
+    claimed rows were committed, and a look that began after that found no row. ``given_up`` is called with hosts that get no
+    request any more, each with a code (``last_retries``).
     """
 
     filled: Callable[[], None]
     exhausted: Callable[[], None]
+    given_up: Callable[[Mapping[str, int]], None] = lambda codes: None
 
 
 class ClaimingThread(ABC):
@@ -59,6 +62,8 @@ class ClaimingThread(ABC):
         self._counting = threading.Lock()
         self._wake = threading.Event()
         self._stopping = False
+        #: called in the thread: what goes on beside the pages and keeps the run from ending (``last_retries``)
+        self.find_aside: FindAside = tuple
         self._thread = threading.Thread(target=self._work, name="claiming", daemon=True)
 
     @abstractmethod
@@ -208,6 +213,7 @@ class Claiming(ClaimingThread):
         self._pages_reviewed = run.pages_reviewed
         self._patterns_put_off = traps.patterns_put_off
         self._next_look = 0.0
+        self._last_retries = LastRetries(run, window)
 
     def runs_low(self) -> None:
         """Claims more rows of hosts of which few are left; looks for other hosts unless the last scan has seen all."""
@@ -251,6 +257,8 @@ class Claiming(ClaimingThread):
         # Cleared before the scan: a scan that is requested meanwhile must follow it.
         self._scan_wanted.clear()
         pause = self._round()
+        if pause is not None and (left := self._last_retries.seconds_left) is not None:
+            pause = min(pause, left)
         self._next_scan = clock.monotonic() + (pause or 0.0)
         return pause
 
@@ -279,6 +287,7 @@ class Claiming(ClaimingThread):
                 return
             claimed = self._claim(_Scan(began_idle=False), [*part])
             if claimed:
+                self._last_retries.note_claimed()
                 self._told.filled()
             if self._scan is not None:
                 self._scan.claimed += claimed
@@ -288,7 +297,9 @@ class Claiming(ClaimingThread):
         if self._alone:
             return IDLE_SECONDS
         self._make_way()
-        if not self._window.has_room or not self._may_claim():
+        if not self._window.has_room:
+            return 0.0 if self._give_up(is_whole=False) else IDLE_SECONDS
+        if not self._may_claim():
             return IDLE_SECONDS
         began = clock.monotonic()
         scan = self._scan = self._scan or self._begin_scan()
@@ -301,6 +312,10 @@ class Claiming(ClaimingThread):
         if scan.cursor is not None or not self._due.done:
             return 0.0
         self._scan = None
+        if scan.claimed:
+            self._last_retries.note_claimed()
+        elif (scan.held_back or self._due.is_whole) and self._give_up(is_whole=not scan.held_back):
+            return 0.0
         # Rows that did not fit are claimed once few are left of their hosts.
         if scan.claimed or scan.held_back:
             self._found_nothing = not scan.has_more
@@ -312,6 +327,27 @@ class Claiming(ClaimingThread):
         if pause is None:
             pause = self._idle_seconds(began_idle=scan.began_idle)
         return self._claim_suspect() if pause is None else pause
+
+    def _give_up(self, *, is_whole: bool) -> bool:
+        """Gives up the hosts that never answered, where nothing else is left; returns whether there were any."""
+        with self._counting:
+            # Before it is looked: rows may be settled meanwhile, and no others are claimed.
+            outstanding = self._outstanding
+        codes = self._last_retries.give_up(
+            outstanding=outstanding, aside=self.find_aside(), find_due=self._find_due, is_whole=is_whole
+        )
+        if codes:
+            self._told.given_up(codes)
+            self._told.filled()
+        return bool(codes)
+
+    def _find_due(self) -> list[int] | None:
+        """All hosts with rows that are due again; None where there may be more, or sitemaps may say that they are not."""
+        run = self._run
+        if self._may_revisit():
+            return self._due.known
+        waits = run.read(url_queue.find_due, run.source_id, run.row.horizon_ms, after=FIRST, limit=1)
+        return None if waits else []
 
     def _claim_at_last(self, scan: _Scan) -> float | None:
         """Claims rows that are visited after all others (L12); returns the same as ``_round``, None where it has none.
@@ -483,6 +519,7 @@ class Claiming(ClaimingThread):
     ) -> dict[int, list[Claim]]:
         claims: dict[int, list[Claim]] = {}
         few = [] if scan.at_last else [host for host, rows in wanted.items() if rows <= FEW_ROWS]
+        few = [host for host in few if not self._is_blocked(host)]
         if len(few) > 1:
             claims = self._claim_few(transaction, few, trapped=trapped)
         room = scan.most
@@ -495,6 +532,9 @@ class Claiming(ClaimingThread):
             if room <= 0:
                 break
         return claims
+
+    def _is_blocked(self, host: int) -> bool:
+        return self._window.hosts.blocked_code(self._names[host]) is not None
 
     def _claim_few(self, transaction: Transaction, hosts: list[int], *, trapped: bool) -> dict[int, list[Claim]]:
         """Claims a few rows of each of many hosts; what is refused or put off is so at once, and more is claimed later."""
@@ -542,6 +582,8 @@ class Claiming(ClaimingThread):
                 forced=bool(run.forced),
                 unreviewed=run.unreviewed,
                 at_last=at_last,
+                # Nothing of a blocked host is requested: its rows have nothing to wait for.
+                may_wait=not self._is_blocked(host),
             )
             if len(found) < limit and not at_last:
                 self._drained.add(host)

@@ -43,6 +43,11 @@ class DueHosts:
         self._place, self._at_end = place, False
 
     @property
+    def known(self) -> list[int] | None:
+        """All hosts with rows that are due; None where there may be more."""
+        return list(self._known) if self._at_end else None
+
+    @property
     def done(self) -> bool:
         """Whether the scan has seen all hosts that it may."""
         return not self._waiting and (self._at_end or len(self._known) >= MOST_HOSTS)

@@ -5,7 +5,7 @@ It knows nothing of Scrapy; the scheduler connects the two.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from searchcrawl import clock, urls
@@ -14,6 +14,7 @@ from searchcrawl.commit.group_commit import WriterQueue
 from searchcrawl.counters import HELD_BACK
 from searchcrawl.exceptions import LeaseLost, SearchcrawlError, StoreError
 from searchcrawl.frontier.claiming import ClaimingThread, Told
+from searchcrawl.frontier.last_retries import end_given_up
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.politeness.backoff import explain_block
@@ -61,8 +62,10 @@ class Frontier:
         self.drop_redirected: Callable[[Claim, Any], None] = lambda claim, request: None
         #: whether nothing is left to claim
         self.exhausted = False
+        #: called, in any thread, with hosts that get no request any more, each with a code (``last_retries``)
+        self.on_given_up: list[Callable[[Mapping[str, int]], None]] = []
         self._find_end_reason = find_end_reason
-        self.claiming = build_claims(run, window, Told(self._handle_filled, self._finish))
+        self.claiming = build_claims(run, window, Told(self._handle_filled, self._finish, self._handle_given_up))
 
     def in_flight(self) -> int:
         """How many claims were handed out and have not ended."""
@@ -174,8 +177,17 @@ class Frontier:
         self._settle_blocked()
         self.wake()
 
+    def _handle_given_up(self, codes: Mapping[str, int]) -> None:
+        for call in self.on_given_up:
+            call(codes)
+        for host in codes:
+            self._settle_blocked(host)
+
     def _settle_blocked(self, name: str | None = None) -> None:
         for host, code, claim in self.window.take_blocked(name):
+            if self.window.hosts.is_given_up(host):
+                self.settle(end_given_up(host, code, claim))
+                continue
             if code in BUSY:
                 self._run.count(**{HELD_BACK: 1})
             error = f"{host}: blocked for this run {explain_block(code)}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.items import Claim
@@ -57,6 +57,23 @@ class _HostClaims:
         return (self.redirected if self.was_redirected else self.claims).popleft(), self.was_redirected
 
 
+class HostWork(NamedTuple):
+    """A host with its claims that wait, and those of the others that were tried before in this run.
+
+    ``has_first`` tells whether any claim is a first visit.
+    """
+
+    name: str
+    claims: list[Claim]
+    has_first: bool
+
+
+def _describe(entry: _HostClaims, retried: list[Claim]) -> HostWork:
+    claims = [*entry.redirected, *entry.claims, *retried]
+    has_first = entry.in_flight > len(retried) or not all(claim.attempt for claim in claims)
+    return HostWork(entry.host.name, claims, has_first)
+
+
 class Window:
     """Claims by host, handed out as ``hosts`` allows.
 
@@ -70,6 +87,8 @@ class Window:
         self._lock = hosts.lock
         self._by_host: dict[str, _HostClaims] = {}
         self._in_flight: dict[int, _HostClaims] = {}
+        #: those in flight that were tried before in this run
+        self._retried: dict[int, Claim] = {}
         #: three queues of hosts, by their next claim: it may go now; it waits for a moment (a heap by moment and serial
         #: number); it waits for the cap on hosts
         self._ready: deque[_HostClaims] = deque()
@@ -227,6 +246,7 @@ class Window:
         """Notes that a claim has left its host: its visit ended, or it was redirected to another host."""
         with self._lock:
             entry = self._in_flight.pop(url_id, None)
+            self._retried.pop(url_id, None)
             if entry is not None:
                 entry.host.visited = True
                 entry.in_flight -= 1
@@ -237,6 +257,19 @@ class Window:
         """The host of a claim that was handed out."""
         entry = self._in_flight.get(url_id)
         return None if entry is None else entry.host.name
+
+    def list_hosts(self) -> list[str]:
+        """The hosts with claims that wait or are in flight."""
+        with self._lock:
+            return list(self._by_host)
+
+    def has_only(self, holds: Callable[[HostWork], bool]) -> bool:
+        """Whether something holds of all hosts with claims that wait or are in flight."""
+        with self._lock:
+            retried: dict[_HostClaims, list[Claim]] = {}
+            for url_id, claim in self._retried.items():
+                retried.setdefault(self._in_flight[url_id], []).append(claim)
+            return all(holds(_describe(entry, retried.get(entry, []))) for entry in self._by_host.values())
 
     def take_blocked(self, name: str | None = None) -> list[tuple[str, int, Claim]]:
         """Takes out the claims of blocked hosts, each with its host and the code of the block; ``name`` is one of them."""
@@ -291,6 +324,8 @@ class Window:
             self._slow -= entry.slow
             self._note_low(entry)
         self._in_flight[claim.url_id] = entry
+        if claim.attempt:
+            self._retried[claim.url_id] = claim
         entry.in_flight += 1
         self.hosts.begin_request(entry.host, now, side=False)
         self._schedule(entry, now)

@@ -33,6 +33,7 @@ from searchcrawl.failpoints import reach
 from searchcrawl.http.address_guard import AddressGuard, PublicGuard
 from searchcrawl.http.connector import AddressForbidden, GuardedConnector
 from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, decode_body, parse_codings
+from searchcrawl.http.given_up_hosts import GivenUpHosts
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.proxy_middleware import ProxyRoute
 from searchcrawl.http.side_requests import ANONYMOUS, COUNT_BYTES
@@ -102,6 +103,7 @@ class GuardedHandler(BaseDownloadHandler):
         tls_files: TlsFiles,
         own_origins: OwnOrigins,
         lookups: NameLookups,
+        given_up: GivenUpHosts | None = None,
         route: ProxyRoute | None = None,
         unread: UnreadBodies | None = None,
     ) -> None:
@@ -115,6 +117,7 @@ class GuardedHandler(BaseDownloadHandler):
         self._tls_files = tls_files
         self._own_origins = own_origins
         self._lookups = lookups
+        self._given_up = given_up or GivenUpHosts()
         self._unread = unread
         self._proxy = yarl.URL(route.url) if route is not None else None
         self._proxy_authorization = route.authorization if route is not None else None
@@ -139,12 +142,17 @@ class GuardedHandler(BaseDownloadHandler):
             tls_files=fetch.tls_files(run.project.root),
             own_origins=stages.get(OwnOrigins),
             lookups=stages.get(NameLookups),
+            given_up=stages.get(GivenUpHosts),
             route=stages.find(ProxyRoute),
             unread=stages.find(UnreadBodies),
         )
 
     async def download_request(self, request: Request) -> Response:
         """Fetches one URL; the answer's body is as sent, codings and all."""
+        async with self._given_up.watch(request.meta["download_slot"]):
+            return await self._download(request)
+
+    async def _download(self, request: Request) -> Response:
         meta = request.meta
         seconds: float = meta.get("download_timeout") or self._timeout_seconds
         session = self._choose_session(meta.get(PUBLIC_ONLY, False))
@@ -171,6 +179,7 @@ class GuardedHandler(BaseDownloadHandler):
                 proxy=proxy,
                 proxy_headers={FOR_PROXY: authorization} if authorization is not None and is_tls else None,
             ) as answer:
+                self._rate_limiter.note_there(meta["download_slot"])
                 meta["download_latency"] = clock.monotonic() - started
                 reach("fetch.headers")
                 return await self._read_response(answer, request)

@@ -49,6 +49,14 @@ class CertificateRefused(DownloadFailedError):
     """The server's certificate is not trusted, not valid, or another host's (962)."""
 
 
+class HostGivenUp(DownloadFailedError):
+    """The host never answered in the run, nothing else is left, and no more is sent; ``code`` is that of its last failure."""
+
+    def __init__(self, message: str, *, code: int) -> None:
+        self.code = Code(code)  # type: ignore[arg-type]  # it has that value
+        super().__init__(message)
+
+
 class BrokenHeader(DownloadFailedError):
     """The status line or a header of the answer is not valid HTTP, or exceeds a limit (1006)."""
 
@@ -81,6 +89,8 @@ _CODES: Final[Mapping[type[Exception], Code]] = {
 
 def find_failure(exception: Exception) -> NetworkFailure | None:
     """The code of an exception of the handler; None if it is no failure of the network."""
+    if isinstance(exception, HostGivenUp):
+        return NetworkFailure(exception.code, False)
     code = next((code for kind, code in _CODES.items() if isinstance(exception, kind)), None)
     # Another try would find the same address that is forbidden.
     retried = code is not None and code.facts.retried and not isinstance(exception, ForbiddenAddress)
@@ -171,5 +181,7 @@ def describe_failure(code: Code, exception: Exception) -> str:
     """A failure in words: ``connection refused: …``."""
     if isinstance(exception, ForbiddenAddress):
         return f"address refused: {exception}"
+    if isinstance(exception, HostGivenUp):
+        return str(exception)
     name = code.name.lower().replace("_", " ")
     return f"{name}: {exception}" if str(exception) else name

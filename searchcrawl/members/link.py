@@ -25,6 +25,8 @@ from searchcrawl.worker_process import pack, unpack
 
 #: So often it asks again for a turn of which it has heard late: a machine may have no time for it at all.
 _MOST_TURNS: Final = 20
+#: Of so many hosts it is remembered that they have answered.
+_MOST_THERE: Final = 10_000
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 
@@ -81,6 +83,7 @@ class LinkedRateLimiter(RateLimiter):
 
     def __init__(self, link: MemberLink) -> None:
         self._link = link
+        self._there: set[str] = set()
 
     async def wait_until_allowed(self, host: str) -> None:
         for _ in range(_MOST_TURNS):
@@ -105,6 +108,14 @@ class LinkedRateLimiter(RateLimiter):
 
     def start_delay(self, host: str) -> None:
         self._link.tell("start_delay", host=host)
+
+    def note_there(self, host: str) -> None:
+        # One message for each host, about.
+        if host not in self._there:
+            if len(self._there) >= _MOST_THERE:
+                self._there.clear()
+            self._there.add(host)
+            self._link.tell("note_there", host=host)
 
     def pause(self, host: str, *, seconds: float) -> None:
         self._link.tell("pause", host=host, seconds=seconds)

@@ -17,11 +17,12 @@ from searchcrawl.cache.segment import encode_page
 from searchcrawl.commit.document_rows import build_record
 from searchcrawl.engine.visit_engine import use_visit_engine, wake_engine
 from searchcrawl.frontier.scheduler import VisitScheduler, build_request
+from searchcrawl.http.given_up_hosts import GivenUpHosts
 from searchcrawl.http.turn_middleware import TURN_ENDS
 from searchcrawl.http.visit_log_middleware import VisitLog
 from searchcrawl.items import Claim, Document, Outcome, copy_with
 from searchcrawl.members.link import MemberLink
-from searchcrawl.members.messages import Closed, Ended, Finish, Forget, GoOn, Moved, Ready, Visit
+from searchcrawl.members.messages import Closed, Ended, Finish, Forget, GiveUp, GoOn, Moved, Ready, Visit
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 
@@ -92,8 +93,9 @@ class MemberScheduler(VisitScheduler):
     A redirected visit waits here, and is announced there: it goes on when its new host allows it.
     """
 
-    def __init__(self, crawler: Crawler, link: MemberLink, hand_over: HandOver) -> None:
+    def __init__(self, crawler: Crawler, link: MemberLink, hand_over: HandOver, given_up: GivenUpHosts) -> None:
         super().__init__(crawler)
+        self._given_up = given_up
         self._link = link
         self._hand_over = hand_over
         self._redirected: dict[int, Request] = {}
@@ -104,7 +106,7 @@ class MemberScheduler(VisitScheduler):
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> MemberScheduler:
         stages = stages_of(crawler)
-        return cls(crawler, stages.get(MemberLink), stages.get(HandOver)).listen()
+        return cls(crawler, stages.get(MemberLink), stages.get(HandOver), stages.get(GivenUpHosts)).listen()
 
     def open(self, spider: Spider) -> None:
         self._spider = spider
@@ -136,6 +138,8 @@ class MemberScheduler(VisitScheduler):
         elif isinstance(message, Forget):
             self._redirected.pop(message.url_id, None)
             self._hand_over.under_way.discard(message.url_id)
+        elif isinstance(message, GiveUp):
+            self._given_up.give_up(message.codes)
         elif isinstance(message, Finish):
             self._finished = True
             # A spider that is being opened cannot be closed.

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import zlib
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -21,7 +21,19 @@ from searchcrawl.exceptions import LeaseLost, LogError, StoreError, WorkersUnava
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.members.member import Death, Member
-from searchcrawl.members.messages import Closed, Ended, Failed, Forget, GoOn, Logged, Moved, Ready, Stopped, Visit
+from searchcrawl.members.messages import (
+    Closed,
+    Ended,
+    Failed,
+    Forget,
+    GiveUp,
+    GoOn,
+    Logged,
+    Moved,
+    Ready,
+    Stopped,
+    Visit,
+)
 from searchcrawl.politeness.host_registry import LATE_SECONDS
 from searchcrawl.rules.archives import MARK, is_called_archive
 from searchcrawl.rules.lifecycle import Failures
@@ -94,6 +106,16 @@ class Members:
         """Notes that the writer has taken what it had; any thread may call it."""
         if self._waits_for_writer and self._loop is not None:
             self._loop.call_soon_threadsafe(self.wake)
+
+    def give_up(self, codes: Mapping[str, int]) -> None:
+        """Has nothing more sent to hosts, each with its code; any thread may call it."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._tell_given_up, dict(codes))
+
+    def _tell_given_up(self, codes: Mapping[str, int]) -> None:
+        for member in self._members:
+            if member.is_ready:
+                member.send(GiveUp(codes))
 
     async def open(self, take: Callable[[Item], Awaitable[Any]]) -> None:
         """Connects with the processes, which were started already; returns once one can visit, or the run is to end.

@@ -57,6 +57,12 @@ class Forget(NamedTuple):
     url_id: int
 
 
+class GiveUp(NamedTuple):
+    """Nothing more is sent to these hosts, each with a code (``http.given_up_hosts``)."""
+
+    codes: Mapping[str, int]
+
+
 class Reply(NamedTuple):
     """The answer to a Call: its value, or why there is none; with a ``code`` the host is blocked."""
 

@@ -54,6 +54,11 @@ def explain_block(code: int) -> str:
     return _WHY_BLOCKED.get(code, "after failed connections in a row")
 
 
+def explain_given_up(host: str) -> str:
+    """Why a visit is not tried again at a host that was given up."""
+    return f"{host}: no retry: the host never answered in this run, and nothing else was left"
+
+
 def retry_pause_seconds(attempt: int, retry_after_seconds: float | None = None) -> float:
     """The pause after the ``attempt``-th failed try (from 1) of a URL in a run: 1, 2, 4 … up to 60 seconds.
 

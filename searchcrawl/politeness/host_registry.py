@@ -143,6 +143,8 @@ class HostRegistry:
         #: re-entrant: the window holds it while it calls methods that take it
         self.lock = threading.RLock()
         self.cap = HostCap(sites)
+        #: whether any host was there
+        self.any_there = False
         #: called under the lock with a host whose next claim may be allowed now
         self.on_free: Callable[[HostState], None] = lambda host: None
         self.update_delay()
@@ -241,6 +243,33 @@ class HostRegistry:
             with self.lock:
                 host.record_answer()
                 self._queue_report(host)
+
+    def note_there(self, name: str) -> None:
+        """Notes that an answer of a host began, whatever comes of it."""
+        host = self._find(name)
+        if host is not None and not host.is_there:
+            with self.lock:
+                host.is_there = self.any_there = True
+
+    def may_come(self, name: str, *, least_failures: int = 1) -> bool:
+        """Whether a host may answer in this run: it is not blocked, and was there, or has not failed so often in a row."""
+        host = self._find(name)
+        if host is None:
+            return True
+        return host.blocked_code is None and (host.is_there or host.failures < least_failures)
+
+    def give_up(self, names: Iterable[str]) -> dict[str, int]:
+        """Blocks hosts that were never there, unless they are blocked; returns them with the codes of their failures."""
+        with self.lock:
+            hosts = [host for host in map(self.find_or_add, names) if host.blocked_code is None and host.failure_code]
+            for host in hosts:
+                host.give_up()
+            return {host.name: host.failure_code for host in hosts}
+
+    def is_given_up(self, name: str) -> bool:
+        """Whether a host gets no request any more because of ``give_up``."""
+        host = self._find(name)
+        return host is not None and host.is_given_up
 
     def record_failure(self, name: str, code: int, *, connected: bool = False) -> None:
         """See HostState.record_failure."""

@@ -55,19 +55,24 @@ class HostState:
     lost: bool = False
     #: what wakes those that wait for it
     waiters: list[Callable[[], None]] = field(default_factory=list)
-    #: failures in a row; answers in a row that asked for a pause longer than a run waits
+    #: failures in a row, and the code of the last one; answers in a row that asked for a pause longer than a run waits
     failures: int = 0
+    failure_code: int = 0
     long_pauses: int = 0
     #: shorter pauses in a row that it asked for, each after the one before was over, and when the last one is over
     pauses: int = 0
     paused_until: float = 0.0
     #: whether it has answered anything but failures
     has_answered: bool = False
+    #: whether any answer began, be it to a page or to a side request: then there is a server
+    is_there: bool = False
     #: the code for which this process blocks the host for the rest of its run; a block that other processes see is a
     #: pause in the host table, and may end earlier
     blocked_code: int | None = None
     #: until when it is blocked by a pause that another process was asked for
     blocked_until: float = 0.0
+    #: whether it is blocked because it was never there, and nothing else was left (``give_up``)
+    is_given_up: bool = False
     #: what the host table is to be told
     report: HostReport | None = None
 
@@ -108,7 +113,11 @@ class HostState:
             report = self._open_report()
             report.answered, report.failures = True, 0
         self.failures = self.long_pauses = self.pauses = 0
-        self.has_answered = True
+        self.has_answered = self.is_there = True
+
+    def give_up(self) -> None:
+        """Blocks the host for the rest of the run: it failed, it was never there, and nothing else is left."""
+        self.is_given_up, self.blocked_code = True, self.failure_code
 
     def record_failure(self, code: int, *, connected: bool, delay_seconds: float) -> None:
         """Notes that a connection failed with ``code``, or that a ``connected`` host answered that it is overloaded.
@@ -117,6 +126,8 @@ class HostState:
         that answers 503 to some pages, and has answered others, is only requested more slowly.
         """
         self.failures += 1
+        self.failure_code = code
+        self.is_there = self.is_there or connected
         other_pages_good = connected and self.has_answered and code != TOO_MANY_REQUESTS
         backoff = choose_backoff(delay_seconds=delay_seconds, other_pages_good=other_pages_good)
         self.next_at = max(self.next_at, clock.monotonic() + backoff.pause_seconds(self.failures))
@@ -132,6 +143,7 @@ class HostState:
         is about us; after 503 the second time in a row, as it may be about one page that is always under repair. So do
         shorter ones without an answer in between: a run must not wait a minute for each try of each page.
         """
+        self.is_there = True
         if seconds <= MAX_RETRY_PAUSE_SECONDS:
             self._count_pause(seconds)
             self.pause(seconds, code=code)

@@ -15,6 +15,7 @@ from typing import Final
 from searchcrawl import clock
 from searchcrawl.codes import BUSY
 from searchcrawl.exceptions import HostBlocked
+from searchcrawl.politeness.backoff import explain_given_up
 from searchcrawl.politeness.host_leases import HostLeases
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.store.engine.database import Database
@@ -29,7 +30,7 @@ class RateLimiter:
     async def acquire_request(self, host: str) -> None:
         """Waits as ``wait_until_allowed``, and until the number of requests to the host allows one more.
 
-        Raises HostBlocked for a host that asked for a long pause.
+        Raises HostBlocked for a host that asked for a long pause, or is given up.
         """
 
     def release_request(self, host: str) -> None:
@@ -49,6 +50,9 @@ class RateLimiter:
 
     def start_delay(self, host: str) -> None:
         """Starts the delay of the host: a request to it has just ended."""
+
+    def note_there(self, host: str) -> None:
+        """Notes that an answer of the host began, whatever comes of it."""
 
     def pause(self, host: str, *, seconds: float) -> None:
         """Sends nothing to the host for this long, in all processes (Retry-After)."""
@@ -86,7 +90,7 @@ class _Turn:
         self._event.clear()
 
 
-#: So long a request waits for its host before it asks for it again, without being woken.
+#: So long a request waits for its host before it asks for it again, without being woken, and looks whether it is given up.
 _ASK_SECONDS: Final = 1.0
 
 
@@ -102,11 +106,13 @@ class SharedRateLimiter(RateLimiter):
 
     async def wait_until_allowed(self, host: str) -> None:
         turn = _Turn()
+        # To a host that is given up nothing is sent (``http.given_up_hosts``).
         while (start := self._hosts.reserve(host, clock.monotonic(), turn.wake)) is None:
             await self._wait(turn, _ASK_SECONDS)
-        pause = start - clock.monotonic()
-        if pause > 0:
-            await asyncio.sleep(pause)
+            if self._hosts.is_given_up(host):
+                return
+        while (pause := start - clock.monotonic()) > 0 and not self._hosts.is_given_up(host):
+            await turn.wait(min(pause, _ASK_SECONDS))
 
     async def acquire_request(self, host: str) -> None:
         self._refuse_blocked(host)
@@ -143,6 +149,9 @@ class SharedRateLimiter(RateLimiter):
     def start_delay(self, host: str) -> None:
         self._hosts.start_delay(host)
 
+    def note_there(self, host: str) -> None:
+        self._hosts.note_there(host)
+
     def pause(self, host: str, *, seconds: float) -> None:
         self._hosts.pause(host, seconds)
 
@@ -163,6 +172,8 @@ class SharedRateLimiter(RateLimiter):
         code = self._hosts.blocked_code(host)
         if code in BUSY:
             raise HostBlocked(f"{host} is blocked for this run, as it asked ({code})", code=code)
+        if code is not None and self._hosts.is_given_up(host):
+            raise HostBlocked(explain_given_up(host), code=code)
 
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
@@ -153,6 +153,10 @@ class SitemapReading:
         # One sitemap at a time, because a large one takes much processor time.
         self._parsing = ThreadPoolExecutor(1, thread_name_prefix="sitemaps")
         self._pending = 0
+        #: by host: jobs that are repeated after a failure, or wait for that; and the timers of those that wait
+        self._retried: Counter[str] = Counter()
+        self._timers: dict[asyncio.TimerHandle, tuple[str, Callable[[], None]]] = {}
+        self._given_up: set[str] = set()
         self._setting_dates = 0
         self._release: Callable[[], None] | None = None
         self._stopped = False
@@ -231,6 +235,26 @@ class SitemapReading:
         if part.end is not None and self._loop is not None:
             self._loop.call_soon_threadsafe(self._finish_waiting, part.url)
 
+    def find_retried(self) -> list[str] | None:
+        """The hosts of what is still to be read, where all of it has failed and is tried again; else None. Any thread may call it."""
+        retried = dict(self._retried)
+        if self._release is not None and (self._setting_dates or sum(retried.values()) != self._pending):
+            return None
+        return list(retried)
+
+    def give_up(self, codes: Mapping[str, int]) -> None:
+        """Repeats nothing more at hosts; any thread may call it."""
+        self._given_up |= codes.keys()
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._end_pauses)
+
+    def _end_pauses(self) -> None:
+        """Begins at once what waits for a host that is given up: it fails without a request."""
+        for timer, (host, add) in list(self._timers.items()):
+            if host in self._given_up:
+                timer.cancel()
+                add()
+
     async def stop(self) -> None:
         """Ends all reading; a sitemap that was not read to its end is read by the next run."""
         self._stopped = True
@@ -287,16 +311,32 @@ class SitemapReading:
     def _retry(self, origin: str, job: Job, error: SideRequestFailed, attempt: int) -> bool:
         """Whether a job of an origin is repeated after its ``attempt``-th failure (from 1); until then it counts as unfinished."""
         retries, asked = self._run.source.fetch.retries, error.retry_after_seconds
-        if not error.transient or not backoff.may_retry(attempt, retries=retries, retry_after_seconds=asked):
+        host = urls.host_and_port(origin)
+        if (
+            host in self._given_up
+            or not error.transient
+            or not backoff.may_retry(attempt, retries=retries, retry_after_seconds=asked)
+        ):
             return False
         self._pending += 1
+        self._retried[host] += 1
+
+        async def repeat() -> None:
+            try:
+                await job()
+            finally:
+                self._retried[host] -= 1
+                if not self._retried[host]:
+                    del self._retried[host]
 
         def add() -> None:
+            del self._timers[timer]
             self._pending -= 1
             if not self._stopped:
-                self._add_job(origin, job)
+                self._add_job(origin, repeat)
 
-        asyncio.get_running_loop().call_later(backoff.retry_pause_seconds(attempt, asked), add)
+        timer = asyncio.get_running_loop().call_later(backoff.retry_pause_seconds(attempt, asked), add)
+        self._timers[timer] = host, add
         return True
 
     async def _wait_for_revisits(self) -> None:

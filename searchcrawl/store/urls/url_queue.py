@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, TextClause, bindparam, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Select, TextClause, and_, bindparam, func, select, tuple_, update
 
-from searchcrawl.codes import WARNED, Code
+from searchcrawl.codes import NEVER_REQUESTED, UNREACHABLE, WARNED, Code
 from searchcrawl.items import Claim
 from searchcrawl.rules.lifecycle import MOST_STOPS, Failures
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.many_rows import count_rows, has_row, write_parts
+from searchcrawl.store.schema import hosts as host_rows
 from searchcrawl.store.schema import urls
 from searchcrawl.store.statements import is_one_of
 from searchcrawl.store.states import CLAIMED, FetchState
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.fetch_events import INTERRUPTED, SET_ASIDE, SUSPECTED, TRIED_AGAIN
-from searchcrawl.store.urls.url_table import DUE_BY_TIME, TODO
+from searchcrawl.store.urls.url_table import DUE, DUE_BY_TIME, TODO
 
 _CLAIMED: Final = is_one_of("urls.fetch_state", CLAIMED)
 
@@ -48,6 +49,24 @@ def find_hosts_to_do(
     """
     place = {"source": source_id, "after": after, "most": limit}
     return list(transaction.execute(_HOSTS_TODO[at_last], place).scalars())
+
+
+_HOST_ID: Final = select(host_rows.c.id).where(host_rows.c.name == bindparam("name")).scalar_subquery()
+_OF_HOST: Final = and_(urls.c.source_id == bindparam("source"), urls.c.host_id == _HOST_ID)
+# What was not asked for says nothing of its host.
+_SHOWS_HOST: Final = urls.c.code.not_in(sorted(UNREACHABLE | NEVER_REQUESTED))
+_WAS_THERE: Final = (
+    select(1).where(
+        DUE, _OF_HOST, urls.c.due_ms > bindparam("horizon"), urls.c.run_id == bindparam("run"), _SHOWS_HOST
+    ),
+    select(1).where(TODO, _OF_HOST, urls.c.attempts > 0, _SHOWS_HOST),
+)
+
+
+def was_there(transaction: Transaction, name: str, *, source_id: int, run_id: int, horizon_ms: int) -> bool:
+    """Whether the rows of a host (``host:port``) say that it has answered in this run; it reads those that were visited."""
+    values = {"source": source_id, "name": name, "run": run_id, "horizon": horizon_ms}
+    return any(transaction.execute(query.limit(1), values).first() is not None for query in _WAS_THERE)
 
 
 class DuePlace(NamedTuple):

@@ -223,18 +223,19 @@ def claim(
     forced: bool,
     unreviewed: tuple[int, int] | None = None,
     at_last: bool = False,
+    may_wait: bool = True,
 ) -> list[Claim]:
     """Claims up to ``limit`` rows of a host: first rows to do, by rising depth, then settled ones that are due; all are fetching.
 
     ``at_last``: those that are visited after all others, by lap and depth. ``forced`` claims have no validators and no
     body digest: everything is processed again. None of the rows above the first id of ``unreviewed`` up to the second is
-    claimed.
+    claimed. Without ``may_wait`` those are claimed too that are to be tried again later.
     """
     host = {"source": source_id, "host": host_id}
     of_todo, of_due = (_CLAIM_TODO, _CLAIM_DUE) if unreviewed is None else _CLAIM_REVIEWED
     if unreviewed is not None:
         host |= {"reviewed": unreviewed[0], "last_known": unreviewed[1]}
-    waiting = {"next_ms": now_ms + 1, "last_ms": now_ms + LONGEST_WAIT_MS}
+    waiting = {"next_ms": now_ms + 1, "last_ms": now_ms + LONGEST_WAIT_MS if may_wait else now_ms}
     if at_last:
         of_todo = _CLAIM_AT_LAST if unreviewed is None else _CLAIM_AT_LAST_REVIEWED
     rows = _select(transaction, of_todo, {**host, **waiting, "most": limit})
