@@ -34,11 +34,13 @@ from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.replaying import CACHE, ReplayClaiming, announce_edit, find_end_reason
 from searchcrawl.frontier.window import Window
-from searchcrawl.http.address_guard import build_guard, build_public_guard
+from searchcrawl.http.address_guard import AddressGuard, build_guard, build_public_guard
 from searchcrawl.http.given_up_hosts import GivenUpHosts
-from searchcrawl.http.name_lookups import NameLookups, SharedNames
-from searchcrawl.http.proxy_middleware import build_proxy_route
+from searchcrawl.http.name_gate import NameGate
+from searchcrawl.http.name_lookups import NameLookups, OtherProcesses
+from searchcrawl.http.proxy_middleware import ProxyRoute, build_proxy_route
 from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware
+from searchcrawl.http.shared_names import SharedNames
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.unread_bodies import UnreadBodies
 from searchcrawl.http.visit_log_middleware import VisitLog
@@ -97,10 +99,12 @@ def compose(crawler: Crawler, run: Run) -> Stages:
         )
     )
     rate_limiter = SharedRateLimiter(hosts, changed=frontier.wake)
-    names = SharedNames(run.database, per_second=run.source.fetch.dns_per_second)
+    per_second = run.source.fetch.dns_per_second
+    names = SharedNames(run.database, source_id=run.source_id, per_second=per_second)
     _end_unread(stages, run)
     add_fetching(stages, crawler, run, rate_limiter, traps, names=names)
     frontier.on_given_up.append(stages.get(GivenUpHosts).give_up)
+    _look_names_up_ahead(stages, hosts, changed=frontier.wake)
     sitemaps = _add_sitemaps(stages, run, frontier, submit=waiting.submit, revisits=revisits)
     listeners = _build_listeners(run, frontier, delivery)
     visit_ends: list[Callable[[Document | Outcome], None]] = [frontier.end_visit]
@@ -117,6 +121,12 @@ def compose(crawler: Crawler, run: Run) -> Stages:
         visit_ends.insert(0, stages.add(VisitLog()).write)
     stages.add(CachePipeline(crawler, run, waiting, traps, listeners, visit_ends=visit_ends, last_items=last_items))
     return stages
+
+
+def _look_names_up_ahead(stages: Stages, hosts: HostRegistry, *, changed: Callable[[], None]) -> None:
+    """Has the names of hosts looked up before their requests are sent; a proxy does that by itself."""
+    if stages.find(ProxyRoute) is None:
+        hosts.names = NameGate(stages.get(NameLookups), stages.get(AddressGuard), hosts, changed=changed)
 
 
 def has_members(source: Source) -> bool:
@@ -146,6 +156,7 @@ def _build_members(stages: Stages, crawler: Crawler, run: Run, *, is_full: Calla
         robots=stages.find(RobotsFiles),
         probes=SharedProbes(),
         plugin_errors=build_plugin_errors(crawler, run.shutdown),
+        lookups=stages.get(NameLookups),
     )
     count, seconds = run.source.fetch.processes - 1, crawler.settings.getfloat("SEARCHCRAWL_STALL_SECONDS")
     return Members(run, stages.get(Frontier), make, count=count, is_full=is_full, stall_seconds=seconds)
@@ -156,6 +167,7 @@ def compose_member(crawler: Crawler, run: Run) -> Stages:
     # Loaded where it is used: most runs have none of it.
     from searchcrawl.documents.user_pipeline import PluginErrors  # noqa: PLC0415
     from searchcrawl.members.link import (  # noqa: PLC0415
+        LinkedNames,
         LinkedPluginErrors,
         LinkedProbes,
         LinkedRateLimiter,
@@ -169,7 +181,7 @@ def compose_member(crawler: Crawler, run: Run) -> Stages:
     stages.add(HandOver(link, log))
     stages.add(LinkedProbes(link), Probes)
     stages.add(LinkedPluginErrors(link), PluginErrors)
-    names = SharedNames(run.database, per_second=run.source.fetch.dns_per_second)
+    names = LinkedNames(link)
     limiter, robots = LinkedRateLimiter(link), partial(LinkedRobots, link)
     _end_unread(stages, run)
     add_fetching(stages, crawler, run, limiter, _build_traps(run), names=names, build_robots=robots)
@@ -228,7 +240,7 @@ def add_fetching(
     rate_limiter: RateLimiter,
     traps: TrapWatch,
     *,
-    names: SharedNames | None = None,
+    names: OtherProcesses | None = None,
     build_robots: Callable[..., RobotsFiles] = RobotsFiles,
 ) -> None:
     """Adds what the download handler and the downloader middlewares need; with ``names`` lookups are shared."""
@@ -238,7 +250,8 @@ def add_fetching(
     stages.add(build_guard(run.source.fetch))
     stages.add(build_public_guard(run.source.fetch))
     stages.add(GivenUpHosts())
-    stages.add(NameLookups(names, per_second=run.source.fetch.dns_per_second))
+    fetch = run.source.fetch
+    stages.add(NameLookups(names, per_second=fetch.dns_per_second, timeout_seconds=fetch.timeout_seconds))
     starts = list_start_urls(run)
     stages.add(OwnOrigins(starts, run.source.fetch.headers_to))
     targets = stages.add(_build_targets(run, starts))

@@ -181,6 +181,7 @@ class Window:
                 self._slow += len(entry.claims) if slow else -len(entry.claims)
                 entry.slow = slow
             entry.claims.extend(claims)
+            self.hosts.names.look_ahead((name,))
             self._note_added(entry, len(claims))
 
     def fill_first(self, name: str, claim: Claim) -> None:
@@ -222,6 +223,9 @@ class Window:
                 # If a side request waits, it gets the last free request of the host.
                 side_is_next = host.side_waiting > 0 and not host.side_was_last
                 if not entry.has_claims or hosts.count_free(host) <= side_is_next:
+                    continue
+                if not hosts.names.is_known(host.name):
+                    # ``on_free`` is called once DNS has answered.
                     continue
                 start = hosts.find_start(host)
                 if start is None or start > now:

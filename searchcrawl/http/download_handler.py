@@ -165,12 +165,14 @@ class GuardedHandler(BaseDownloadHandler):
             # Its turn may come late, and the host has the whole time to answer.
             await self._lookups.prepare(request.url, self._guard)
         await self._confirm_turn(request)
-        started = clock.monotonic()
+        started, host, has_answered = clock.monotonic(), "", False
         reach("fetch.sent")
         try:
+            url = yarl.URL(request.url, encoded=True)
+            host = url.raw_host or ""
             async with session.request(
                 request.method,
-                yarl.URL(request.url, encoded=True),
+                url,
                 data=request.body or None,
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=seconds),
@@ -181,9 +183,13 @@ class GuardedHandler(BaseDownloadHandler):
             ) as answer:
                 self._rate_limiter.note_there(meta["download_slot"])
                 meta["download_latency"] = clock.monotonic() - started
+                has_answered = True
+                self._lookups.confirm(host)
                 reach("fetch.headers")
                 return await self._read_response(answer, request)
         except (aiohttp.ClientError, ValueError, TimeoutError) as error:
+            if not has_answered and _may_have_moved(error):
+                self._lookups.forget(host, before=started)
             _raise_scrapy_error(error, request.url, seconds)
         finally:
             self._rate_limiter.start_delay(meta["download_slot"])
@@ -363,6 +369,13 @@ async def _read_unwanted_body(answer: aiohttp.ClientResponse) -> bytes:
         # Status and headers are complete, and only they are needed.
         answer.close()
     return b"".join(pieces)
+
+
+def _may_have_moved(error: Exception) -> bool:
+    """Whether the host of a request without an answer may have another address by now: nobody was reached there."""
+    return isinstance(error, aiohttp.ClientConnectorError | TimeoutError) and not isinstance(
+        error, aiohttp.ClientConnectorDNSError
+    )
 
 
 def _raise_scrapy_error(error: Exception, url: str, seconds: float) -> NoReturn:

@@ -15,12 +15,22 @@ from searchcrawl.exceptions import HostBlocked, SearchcrawlError, StoreError, Wo
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.members.channel import Channel
 from searchcrawl.members.messages import Call, Failed, Logged, Ping, Pong, Reply, Setup, Stopped
-from searchcrawl.members.services import ADD_ERROR, BEGIN_PROBE, END_PROBE, NOTE_GOOD, ROBOTS
+from searchcrawl.members.services import (
+    ADD_ERROR,
+    BEGIN_PROBE,
+    CONFIRM_NAME,
+    END_PROBE,
+    FIND_NAME,
+    FORGET_NAME,
+    NOTE_GOOD,
+    ROBOTS,
+)
 from searchcrawl.politeness.host_registry import LATE_SECONDS
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
 from searchcrawl.run import Shutdown
 from searchcrawl.soft404.signature import ProbeResult, Probes
+from searchcrawl.store.name_table import DnsAnswer
 from searchcrawl.worker_process import pack, unpack
 
 #: So often it asks again for a turn of which it has heard late: a machine may have no time for it at all.
@@ -130,6 +140,32 @@ class LinkedRateLimiter(RateLimiter):
     def may_send(self, host: str) -> bool:
         # The turn that the process of the run gave ends before its lease does.
         return True
+
+
+class LinkedNames:
+    """The look-ups of host names, which the process of the run does for all (``name_lookups.OtherProcesses``)."""
+
+    #: It is that process which keeps an answer for longer.
+    confirmed_seconds = 0.0
+
+    def __init__(self, link: MemberLink) -> None:
+        self._link = link
+
+    async def find(self, name: str) -> DnsAnswer:
+        answer: DnsAnswer = await self._link.ask(FIND_NAME, name=name)
+        return answer
+
+    def tell(self, name: str, answer: DnsAnswer) -> None:
+        """Tells nothing: all answers come from there."""
+
+    def confirm(self, name: str) -> None:
+        self._link.tell(CONFIRM_NAME, name=name)
+
+    def forget(self, name: str) -> None:
+        self._link.tell(FORGET_NAME, name=name)
+
+    def close(self) -> None:
+        """Does nothing: the link is not its own."""
 
 
 class LinkedRobots(RobotsFiles):

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from searchcrawl.documents.user_pipeline import PluginErrors
 from searchcrawl.exceptions import ConfigurationError, LogError
+from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Claim
 from searchcrawl.members.channel import Channel
@@ -52,6 +53,7 @@ def start_member(
     robots: RobotsFiles | None,
     probes: SharedProbes,
     plugin_errors: PluginErrors,
+    lookups: NameLookups,
 ) -> Member:
     """Starts the member of a number, whose process runs ``serve``; raises OSError where there is no process left."""
     setup = Setup(
@@ -71,7 +73,7 @@ def start_member(
     mark = ParseMark(run.project.logs_dir, run.source.name, member=number)
     _require_portable(settings)
     process, connection = spawn(serve, setup, is_leaf=False)
-    services = partial(Services, rate_limiter, robots, probes, plugin_errors)
+    services = partial(Services, rate_limiter, robots, probes, plugin_errors, lookups)
     return Member(number, process, connection, stacks, mark, services)
 
 

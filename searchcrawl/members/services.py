@@ -11,6 +11,7 @@ from typing import Any, Final
 from searchcrawl import clock
 from searchcrawl.documents.user_pipeline import PluginErrors
 from searchcrawl.exceptions import HostBlocked, SearchcrawlError
+from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.members.messages import Call, Reply
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -66,6 +67,9 @@ BEGIN_PROBE: Final = "begin_probe"
 END_PROBE: Final = "end_probe"
 NOTE_GOOD: Final = "note_good"
 ADD_ERROR: Final = "add_error"
+FIND_NAME: Final = "find_name"
+CONFIRM_NAME: Final = "confirm_name"
+FORGET_NAME: Final = "forget_name"
 
 
 class Services:
@@ -77,12 +81,14 @@ class Services:
         robots: RobotsFiles | None,
         probes: SharedProbes,
         plugin_errors: PluginErrors,
+        lookups: NameLookups,
         send: Callable[[Reply], None],
     ) -> None:
         self._rate_limiter = rate_limiter
         self._robots = robots
         self._probes = probes
         self._plugin_errors = plugin_errors
+        self._lookups = lookups
         self._send = send
         self._tasks: set[asyncio.Task[None]] = set()
         self._held: Counter[tuple[str, str]] = Counter()
@@ -99,6 +105,12 @@ class Services:
     def _note(self, call: Call) -> None:
         if call.name == END_PROBE:
             self._probes.end(self, **call.arguments)
+            return
+        if call.name == CONFIRM_NAME:
+            self._lookups.confirm(**call.arguments)
+            return
+        if call.name == FORGET_NAME:
+            self._lookups.forget(**call.arguments, before=clock.monotonic())
             return
         if call.name in {NOTE_GOOD, ADD_ERROR}:
             getattr(self._plugin_errors, call.name)(**call.arguments)
@@ -139,6 +151,8 @@ class Services:
             return await self._find_robots(**call.arguments)
         if call.name == BEGIN_PROBE:
             return await self._probes.begin(self, **call.arguments)
+        if call.name == FIND_NAME:
+            return await self._lookups.find_answer(**call.arguments)
         await getattr(self._rate_limiter, call.name)(**call.arguments)
         if call.name in _GIVES_BACK:
             self._held[_GIVES_BACK[call.name], call.arguments["host"]] += 1

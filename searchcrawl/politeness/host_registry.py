@@ -20,6 +20,7 @@ from searchcrawl import clock
 from searchcrawl.codes import BUSY, OVERLOADED, UNREACHABLE
 from searchcrawl.exceptions import StoreError
 from searchcrawl.items import Document, Outcome
+from searchcrawl.politeness.host_names import HostNames
 from searchcrawl.politeness.host_state import HostState
 from searchcrawl.rules.week_window import WeekWindow, parse_days, parse_minute
 from searchcrawl.sources.fetch_tables import FetchWindow
@@ -145,6 +146,7 @@ class HostRegistry:
         self.cap = HostCap(sites)
         #: whether any host was there
         self.any_there = False
+        self.names = HostNames()
         #: called under the lock with a host whose next claim may be allowed now
         self.on_free: Callable[[HostState], None] = lambda host: None
         self.update_delay()
@@ -362,7 +364,8 @@ class HostRegistry:
         with self.lock:
             host = self.find_or_add(name)
             claim_is_next = host.has_claims and host.side_was_last and host.blocked_code is None
-            if not self._may_send(host) or self.count_free(host) <= 0 or claim_is_next:
+            may_send = self.names.is_known(name) and self._may_send(host)
+            if not may_send or self.count_free(host) <= 0 or claim_is_next:
                 host.waiters.append(wake)
                 return _LONGEST_WAIT_SECONDS
             if host.next_at > now:
@@ -398,7 +401,7 @@ class HostRegistry:
         """
         with self.lock:
             host = self.find_or_add(name)
-            if not self._may_send(host):
+            if not self.names.is_known(name) or not self._may_send(host):
                 host.waiters.append(wake)
                 return _LONGEST_WAIT_SECONDS
             if not self.cap.acquire(name, now):
@@ -412,6 +415,12 @@ class HostRegistry:
             host = self.find_or_add(name)
             host.robots_requests -= 1
             self._release_cap(host)
+
+    def note_names(self, names: Iterable[str]) -> None:
+        """Notes that DNS has answered for hosts whose requests waited for that."""
+        with self.lock:
+            for host in filter(None, map(self._hosts.get, names)):
+                self._free(host)
 
     def reserve(self, name: str, now: float, wake: Callable[[], None] = lambda: None) -> float | None:
         """Reserves one request to a host; returns when it may go. None: it is not owned yet, and ``wake`` is called once it is."""

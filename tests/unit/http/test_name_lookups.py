@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,16 @@ from sqlalchemy import select, update
 
 from searchcrawl import clock
 from searchcrawl.exceptions import StoreAway
-from searchcrawl.http import name_lookups as shared_names
+from searchcrawl.http import shared_names
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.connector import AddressForbidden, GuardedResolver
-from searchcrawl.http.name_lookups import NameCache, NameLookups, SharedNames
+from searchcrawl.http.name_cache import CONFIRMED_SECONDS, NameCache
+from searchcrawl.http.name_lookups import NameLookups
+from searchcrawl.http.shared_names import SharedNames
 from searchcrawl.store import name_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.name_table import CLAIMED_MS, FAILED_MS, KEPT_MS, DnsAnswer, Turn
+from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.schema import name_answers, name_turns
 
 SECONDS = KEPT_MS / 1000
@@ -61,11 +65,31 @@ def dns(monkeypatch: pytest.MonkeyPatch) -> Dns:
 
 @pytest.fixture
 def databases(tmp_path: Path, store_url: str) -> Iterator[list[Database]]:
-    """Those of two processes."""
+    """Those of two processes, which crawl a source each: the first one that with the id 1."""
     found = [Database(store_url, tmp_path) for _ in range(2)]
+    for each, name in zip(found, ("one", "two"), strict=True):
+        lease_source(each, name)
     yield found
     for each in found:
         each.close()
+
+
+def lease_source(database: Database, name: str) -> lease.Lease:
+    source_id = database.write(run_table.find_or_add_source, name)
+    return database.write(lease.take, source_id, name=name)
+
+
+def share(databases: list[Database], *, per_second: float = 0.0) -> list[NameLookups]:
+    """The look-ups of the processes."""
+    return [
+        NameLookups(SharedNames(each, source_id=number, per_second=per_second), per_second=per_second)
+        for number, each in enumerate(databases, 1)
+    ]
+
+
+def list_rows(database: Database) -> list[Any]:
+    with database.read_once() as opened:
+        return [*opened.execute(select(name_answers)).all(), *opened.execute(select(name_turns)).all()]
 
 
 def looking_up(steps: Callable[..., Coroutine[Any, Any, Any]], *all_lookups: NameLookups) -> Any:
@@ -193,7 +217,7 @@ def test_c12_lookups_when_two_processes_need_the_same_names_then_each_is_looked_
         asked = [lookups.find(name) for lookups in (one, two) for name in names]
         return await asyncio.gather(*asked, return_exceptions=True)
 
-    found = looking_up(steps, *(NameLookups(SharedNames(each)) for each in databases))
+    found = looking_up(steps, *share(databases))
 
     assert sorted(dns.asked) == sorted(names)
     assert found[:3] == found[4:7] == [("8.8.8.1",), ("8.8.8.2",), ("10.0.0.1", "8.8.8.3")]
@@ -210,7 +234,7 @@ def test_c12_lookups_when_they_are_limited_then_all_processes_together_keep_the_
         found = [*map(one.find, names[:4]), *map(two.find, names[4:])]
         await asyncio.gather(*found)
 
-    looking_up(steps, *(NameLookups(SharedNames(each, per_second=10), per_second=10) for each in databases))
+    looking_up(steps, *share(databases, per_second=10))
 
     moments = sorted(dns.moments)
     assert len(moments) == 8
@@ -228,7 +252,7 @@ def test_lookups_when_a_process_died_in_the_middle_of_one_then_another_one_does_
         # Its time is over.
         opened.execute(update(name_answers).values(until_ms=held - CLAIMED_MS))
 
-    found = looking_up(lambda lookups: lookups.find("a.test"), NameLookups(SharedNames(databases[1])))
+    found = looking_up(lambda lookups: lookups.find("a.test"), share(databases)[1])
 
     assert (claimed, waits) == ({"a.test": Turn(0)}, {"a.test": None})
     assert (found, dns.asked) == (("8.8.8.1",), ["a.test"])
@@ -260,7 +284,7 @@ def test_n2_answer_when_somebody_else_wrote_it_then_it_is_read_with_care_and_jud
     assert answer.error is None or (answer.error.isprintable() and len(answer.error) < 1000)
     if kept == ["127.0.0.1"]:
         with pytest.raises(AddressForbidden):
-            looking_up(resolver, NameLookups(SharedNames(databases[1])))
+            looking_up(resolver, share(databases)[1])
         assert dns.asked == []
 
 
@@ -313,7 +337,7 @@ def test_lookups_when_the_store_is_away_or_slow_then_they_go_on_alone(
         slow.set()
         return found
 
-    found = looking_up(steps, *(NameLookups(SharedNames(each())) for each in (Away, Slow)))  # type: ignore[arg-type]
+    found = looking_up(steps, *share([Away(), Slow()]))  # type: ignore[list-item]
 
     assert found == [("8.8.8.1",), ("8.8.8.1",), ("8.8.8.2",), ("8.8.8.2",)]
     assert dns.asked == ["a.test", "a.test", "b.test", "b.test"]
@@ -324,7 +348,7 @@ def test_lookups_when_something_of_ours_fails_then_nobody_waits_for_ever(
 ) -> None:
     monkeypatch.setattr(name_table, "find", lambda *arguments: 1 / 0)
 
-    found = looking_up(lambda lookups: lookups.find("a.test"), NameLookups(SharedNames(databases[0])))
+    found = looking_up(lambda lookups: lookups.find("a.test"), share(databases)[0])
 
     assert found == ("8.8.8.1",)
     assert "ZeroDivisionError" in caplog.text
@@ -352,8 +376,201 @@ def test_lookups_when_a_name_cannot_be_stored_then_it_is_looked_up_without_the_o
     databases: list[Database], dns: Dns
 ) -> None:
     long = f"a.{'x' * 300}"
-    found = looking_up(lambda lookups: lookups.find(long), NameLookups(SharedNames(databases[0])))
+    found = looking_up(lambda lookups: lookups.find(long), share(databases)[0])
     with databases[0].read_once() as opened:
         rows = opened.execute(select(name_answers)).all()
 
     assert (found, rows, dns.asked) == (("8.8.8.1",), [], [long])
+
+
+def test_c12_lookups_when_no_other_source_is_crawled_then_the_store_has_no_rows_of_them_and_the_limit_is_kept(
+    tmp_path: Path, store_url: str, dns: Dns
+) -> None:
+    dns.answers |= {str(number): ["8.8.8.1"] for number in range(6)}
+    database = Database(store_url, tmp_path)
+    lease_source(database, "one")
+
+    async def steps(lookups: NameLookups) -> None:
+        await asyncio.gather(*(lookups.find(f"{number}.test") for number in range(6)))
+
+    looking_up(steps, *share([database], per_second=10))
+    rows = list_rows(database)
+    database.close()
+
+    assert rows == []
+    assert len(dns.asked) == 6
+    assert max(dns.moments) - min(dns.moments) > 0.4
+
+
+def test_c12_lookups_when_another_source_is_crawled_from_now_on_then_both_keep_the_limit_together(
+    tmp_path: Path, store_url: str, dns: Dns
+) -> None:
+    dns.answers |= {str(number): ["8.8.8.1"] for number in range(60)}
+    databases = [Database(store_url, tmp_path) for _ in range(2)]
+    lease_source(databases[0], "one")
+
+    async def steps(one: NameLookups, two: NameLookups) -> None:
+        first = asyncio.gather(*(one.find(f"{number}.test") for number in range(40)))
+        await asyncio.sleep(1.5)
+        lease_source(databases[1], "two")
+        await asyncio.gather(first, *(two.find(f"{number}.test") for number in range(40, 60)))
+
+    looking_up(steps, *share(databases, per_second=10))
+    rows = list_rows(databases[1])
+    for each in databases:
+        each.close()
+
+    moments = sorted(dns.moments)
+    assert len(moments) == 60
+    # No more in any second than the limit, but for what the machine is late.
+    assert all(later - sooner > 0.6 for sooner, later in zip(moments, moments[10:], strict=False))
+    assert len(rows) > 20
+
+
+def test_c12_lookups_when_another_source_is_crawled_no_more_then_nothing_is_written(
+    databases: list[Database], dns: Dns
+) -> None:
+    with databases[1].write_once() as opened:
+        lease.release(opened, lease.Lease(2, 1))
+
+    found = looking_up(lambda lookups: lookups.find("a.test"), share(databases)[0])
+
+    assert (found, list_rows(databases[0])) == (("8.8.8.1",), [])
+
+
+def test_lookups_when_they_are_made_ahead_then_names_that_are_needed_now_go_first_and_none_twice(dns: Dns) -> None:
+    names = [f"{number:02}.test" for number in range(20)]
+    dns.answers |= {name.partition(".")[0]: ["8.8.8.1"] for name in names}
+
+    async def steps(lookups: NameLookups) -> None:
+        answered = asyncio.Queue[str]()
+        await lookups.find(names[0])
+        lookups.on_answer = answered.put_nowait
+        lookups.look_ahead([*names[:19], names[1]])
+        await asyncio.sleep(0.25)
+        assert not lookups.is_known(names[19])
+        for _ in names[1:]:
+            await answered.get()
+        assert all(map(lookups.is_known, names))
+        await asyncio.sleep(0.5)
+
+    looking_up(steps, NameLookups(per_second=5))
+
+    assert sorted(dns.asked) == names
+    # Those of the next second have their turns already.
+    assert dns.asked.index(names[19]) < 10
+    assert all(later - sooner > 0.1 for sooner, later in pairwise(sorted(dns.moments)))
+
+
+def test_lookups_when_name_servers_are_slow_or_silent_then_others_do_not_wait_for_them(
+    dns: Dns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, over = socket.getaddrinfo, threading.Event()
+
+    def ask(host: str, *rest: Any, **more: Any) -> Any:
+        if host.startswith("silent"):
+            over.wait(20)
+        return answer(host, *rest, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", ask)
+
+    async def steps(lookups: NameLookups) -> tuple[Any, ...]:
+        silent = [asyncio.ensure_future(lookups.find(f"silent{number}.test")) for number in range(30)]
+        found = await asyncio.wait_for(lookups.find("a.test"), 5)
+        # What the threads of asyncio are for does not wait either.
+        await asyncio.wait_for(asyncio.to_thread(int), 5)
+        assert not any(each.done() for each in silent)
+        errors = await asyncio.gather(*silent, return_exceptions=True)
+        over.set()
+        return found, {str(error) for error in errors}
+
+    found, errors = looking_up(steps, NameLookups(timeout_seconds=0.5))
+
+    assert (found, errors) == (("8.8.8.1",), {"no answer of DNS within 0.5 s"})
+
+
+def test_lookups_when_more_is_to_be_looked_up_ahead_than_fits_then_the_first_is_dropped_and_what_waits_for_long(
+    now: list[float], dns: Dns
+) -> None:
+    dns.answers |= {str(number): ["8.8.8.1"] for number in range(20_000)}
+
+    async def steps(lookups: NameLookups) -> None:
+        # There is no loop yet that it knows: they wait.
+        answered = asyncio.Queue[str]()
+        lookups.on_answer = answered.put_nowait
+        lookups.look_ahead(f"{number}.test" for number in range(10_003))
+        await lookups.find("a.test")
+        for _ in range(10_001):
+            await answered.get()
+        assert [lookups.is_known(f"{number}.test") for number in (3, 10_002)] == [True, True]
+
+    async def later(lookups: NameLookups) -> None:
+        lookups.look_ahead(["b.test"])
+        now[0] += 60
+        await lookups.find("a.test")
+        await asyncio.sleep(0.1)
+
+    looking_up(steps, NameLookups())
+    asked = [name for name in ("0.test", "2.test") if name in dns.asked]
+    dns.asked.clear()
+    looking_up(later, NameLookups())
+
+    assert (asked, dns.asked) == ([], ["a.test"])
+
+
+def test_cache_when_a_server_answers_at_an_address_then_it_holds_for_longer_and_no_connection_ends_that(
+    now: list[float], dns: Dns
+) -> None:
+    async def steps(lookups: NameLookups) -> None:
+        await lookups.find("a.test")
+        lookups.confirm("a.test")
+        now[0] += CONFIRMED_SECONDS - 1
+        lookups.confirm("a.test")
+        await lookups.find("a.test")
+        now[0] += 1
+        await lookups.find("a.test")
+        sent_at = now[0]
+        now[0] += 1
+        lookups.forget("a.test", before=sent_at)
+        await lookups.find("a.test")
+        # Another request that was sent before says nothing of the new answer.
+        lookups.forget("a.test", before=sent_at)
+        await lookups.find("a.test")
+
+    looking_up(steps, NameLookups())
+
+    assert dns.asked == ["a.test"] * 3
+
+
+def test_cache_when_there_is_no_address_and_nobody_waited_then_the_first_use_does_not_ask_again(
+    now: list[float], dns: Dns
+) -> None:
+    async def steps(lookups: NameLookups) -> None:
+        answered = asyncio.Queue[str]()
+        lookups.on_answer = answered.put_nowait
+        assert not lookups.is_known("gone.test")
+        await answered.get()
+        now[0] += FAILED_MS / 1000 + 1
+        assert lookups.is_known("gone.test")
+        for _ in range(2):
+            with pytest.raises(OSError, match="not known"):
+                await lookups.find("gone.test")
+        now[0] += FAILED_MS / 1000
+        with pytest.raises(OSError, match="not known"):
+            await lookups.find("gone.test")
+
+    looking_up(steps, NameLookups())
+
+    assert dns.asked == ["gone.test"] * 2
+
+
+def test_lookups_when_a_name_cannot_be_one_of_a_host_then_that_is_said(
+    dns: Dns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+
+    async def steps(lookups: NameLookups) -> None:
+        with pytest.raises(OSError, match="no name of a host"):
+            await lookups.find(f"{'x' * 64}.test")
+
+    looking_up(steps, NameLookups())

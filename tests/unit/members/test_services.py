@@ -11,6 +11,7 @@ import pytest
 
 from searchcrawl.documents.user_pipeline import PluginErrors
 from searchcrawl.exceptions import HostBlocked
+from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.members.messages import Call, Reply
 from searchcrawl.members.services import ADD_ERROR, NOTE_GOOD, ROBOTS, Services, SharedProbes
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -53,7 +54,7 @@ class NotingLimiter(RateLimiter):
 def build_services(
     send: Any, *, limiter: RateLimiter | None = None, robots: Any = None, errors: Any = None
 ) -> Services:
-    return Services(limiter or NotingLimiter(), robots, SharedProbes(), errors, send)
+    return Services(limiter or NotingLimiter(), robots, SharedProbes(), errors, NameLookups(), send)
 
 
 def ask(*calls: Call, robots: Any = None, closes: bool = False) -> tuple[list[Reply], list[tuple[str, str]]]:
