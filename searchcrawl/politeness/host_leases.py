@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.exceptions import SearchcrawlError, StoreError
@@ -29,6 +30,14 @@ _GATHER_SECONDS: Final = 0.003
 _MOST_TAKEN: Final = 1000
 
 
+class _Wait(NamedTuple):
+    """A host that another process owns, and since when this one waits for it (monotonic seconds)."""
+
+    delay_seconds: float
+    host_id: int
+    since: float
+
+
 class HostLeases:
     """Carries ownership and reports of hosts between the registry and the store.
 
@@ -48,9 +57,9 @@ class HostLeases:
         #: by the boot clock, where no run renews it
         self._until_ms = 0
         self._renews = lease_until_ms is None
-        #: by id, hosts that are owned; by name, those that others own, each with its delay and its id
+        #: by id, hosts that are owned; by name, those that others own
         self._names: dict[int, str] = {}
-        self._waiting: dict[str, tuple[float, int]] = {}
+        self._waiting: dict[str, _Wait] = {}
         self._look_at = self._retry_at = 0.0
         self._granted = False
         self._updating = threading.Lock()
@@ -138,7 +147,8 @@ class HostLeases:
             asked = changes.asked
             if now >= self._retry_at:
                 self._retry_at = now + _RETRY_SECONDS
-                asked = asked | {name: delay for name, (delay, _) in islice(self._waiting.items(), _MOST_TAKEN)}
+                waits = islice(self._waiting.items(), _MOST_TAKEN)
+                asked = asked | {name: wait.delay_seconds for name, wait in waits}
             for part in _split(list(asked)):
                 self._take({name: asked[name] for name in part})
             if now >= self._look_at and self._owner_id:
@@ -169,18 +179,19 @@ class HostLeases:
         if not self._owner_id:
             # In a transaction of its own: it locks owners, and taking locks them after the hosts.
             self._owner_id = self._database.write(host_owners.register)
-        delays_ms = {ids[name]: round(delay * 1000) for name, delay in delays.items()}
-        taken = self._database.write(host_owners.take, self._owner_id, delays_ms)
+        delays_ms, now = {ids[name]: round(delay * 1000) for name, delay in delays.items()}, clock.monotonic()
+        waits = {name: self._waiting.get(name) for name in delays}
+        waited_ms = {ids[name]: round((now - wait.since) * 1000) for name, wait in waits.items() if wait is not None}
+        taken = self._database.write(host_owners.take, self._owner_id, delays_ms, waited_ms)
         if taken is None:
             self._note_loss(self._owner_id)
             taken = {}
         since = clock.monotonic()
         for name, delay in delays.items():
-            self._waiting.pop(name, None)
-            found = taken.get(ids[name])
+            before, found = self._waiting.pop(name, None), taken.get(ids[name])
             if found is None or not self._grant(name, ids[name], found, since):
-                # At the end: those that wait longest are asked for first.
-                self._waiting[name] = delay, ids[name]
+                # At the end: those that were asked for longest ago are asked for first.
+                self._waiting[name] = _Wait(delay, ids[name], now if before is None else before.since)
 
     def _grant(self, name: str, host_id: int, taken: TakenHost, since: float) -> bool:
         """Lets the registry have a host; not where the lease was lost meanwhile, and the host with it."""
@@ -198,7 +209,7 @@ class HostLeases:
         if handed:
             self._database.write(host_owners.accept, self._owner_id, [*handed])
             since = clock.monotonic()
-            names = {host_id: name for name, (_, host_id) in self._waiting.items()}
+            names = {wait.host_id: name for name, wait in self._waiting.items()}
             for host_id, taken in handed.items():
                 name = names.get(host_id) or self._names.get(host_id)
                 if name is not None and self._grant(name, host_id, taken, since):
@@ -232,7 +243,8 @@ def _end(transaction: Transaction, owner_id: int, waits_ms: Mapping[int, int]) -
 
 
 def _to_ms(waits: Mapping[int, float]) -> dict[int, int]:
-    return {host_id: round(seconds * 1000) for host_id, seconds in waits.items()}
+    # The clock of the store is cut to milliseconds, and nobody is to be early by a part of one.
+    return {host_id: math.ceil(seconds * 1000) + 1 if seconds > 0 else 0 for host_id, seconds in waits.items()}
 
 
 def _split(names: Sequence[str]) -> list[Sequence[str]]:

@@ -71,11 +71,14 @@ class TakenHost(NamedTuple):
     pause_code: int
 
 
-def take(transaction: Transaction, owner_id: int, delays_ms: Mapping[int, int]) -> dict[int, TakenHost] | None:
+def take(
+    transaction: Transaction, owner_id: int, delays_ms: Mapping[int, int], waited_ms: Mapping[int, int] | None = None
+) -> dict[int, TakenHost] | None:
     """Takes hosts, by id with the delay of each, that no living process owns; returns those that are this one's now.
 
-    The owners of the others are told that they are wanted. After an owner that died a host waits for one delay from the end
-    of that lease. None: the lease of this owner itself has ended, and nothing was taken.
+    The owners of the others are told that they are wanted; of several that want a host the one that waits longest is next.
+    ``waited_ms`` says how long this one has waited. After an owner that died a host waits for one delay from the end of that
+    lease. None: the lease of this owner itself has ended, and nothing was taken.
     """
     # All of it before any owner is locked.
     rows = _lock(transaction, delays_ms)
@@ -87,10 +90,14 @@ def take(transaction: Transaction, owner_id: int, delays_ms: Mapping[int, int]) 
     living = others - ended.keys()
     now_ms = dialect_of(transaction).read_clock_ms(transaction)
     taken = {row.id: row for row in rows if row.owner_id not in living}
+    begun = {row.id: now_ms - (waited_ms or {}).get(row.id, 0) for row in rows}
     missed = [
-        row.id for row in rows if row.id not in taken and row.wanted_id not in living and row.wanted_id != _HANDED
+        {"row_id": row.id, "new_wanted": owner_id, "new_since": begun[row.id]}
+        for row in rows
+        if row.id not in taken and row.wanted_id not in {_HANDED, owner_id}
+        if row.wanted_id not in living or begun[row.id] < row.wanted_ms
     ]
-    write_parts(transaction, update(hosts).values(wanted_id=owner_id), hosts.c.id, missed)
+    write_rows(transaction, _WANT, missed)
     if unclaimed := [row.id for row in taken.values() if row.wanted_id and row.wanted_id not in living]:
         write_parts(transaction, update(hosts).values(wanted_id=0), hosts.c.id, unclaimed)
     write_rows(
@@ -107,6 +114,11 @@ def take(transaction: Transaction, owner_id: int, delays_ms: Mapping[int, int]) 
     }
 
 
+_WANT: Final = (
+    update(hosts)
+    .where(hosts.c.id == bindparam("row_id"))
+    .values(wanted_id=bindparam("new_wanted"), wanted_ms=bindparam("new_since"))
+)
 _TAKE: Final = (
     update(hosts)
     .where(hosts.c.id == bindparam("row_id"))

@@ -476,6 +476,8 @@ hosts = Table(
     # Which process may ask it (host_owners); which one wants it, -1: it was handed over to its owner, which is to learn of it.
     Column("owner_id", Integer, nullable=False, server_default="0"),
     Column("wanted_id", Integer, nullable=False, server_default="0"),
+    # Since when it wants the host: whoever waits longest is next.
+    Column("wanted_ms", BigInteger, nullable=False, server_default="0"),
     # The delay of the owner, which also counts from the end of a lease that died.
     Column("delay_ms", BigInteger, nullable=False, server_default="0"),
     # No request before this moment, by the delay; when that was noted, as the clock may have been ahead then.

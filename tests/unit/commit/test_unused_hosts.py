@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from searchcrawl.politeness.slot_reservations import SlotReservations
 from sqlalchemy import select, update
 
 from searchcrawl import clock
@@ -19,9 +18,10 @@ from searchcrawl import urls as urls_of
 from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.commit.retention import purge_hosts
 from searchcrawl.items import Link
+from searchcrawl.politeness.host_leases import HostLeases
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.store import host_table
+from searchcrawl.store import host_owners, host_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import hosts, urls
@@ -155,23 +155,37 @@ def test_admission_when_another_process_forgot_a_host_then_its_next_url_has_one(
     ]
 
 
-def test_slots_when_another_process_forgot_a_host_then_its_next_slot_is_reserved(filled: FilledStore) -> None:
+def test_purge_when_a_process_owns_the_host_then_it_stays(filled: FilledStore) -> None:
+    ids = learn(filled, "owned.test:80", "ended.test:80", LAST)
+    owner, ended = (filled.database.write(host_owners.register) for _ in range(2))
+    filled.database.write(host_owners.take, owner, {ids["owned.test:80"]: 1000})
+    filled.database.write(host_owners.take, ended, {ids["ended.test:80"]: 1000})
+    filled.database.write(host_owners.end, ended)
+    age(filled)
+
+    gone = purge_hosts(filled.run, DAYS)
+
+    assert gone == 1
+    assert set(known(filled)) == {NAMED, "owned.test:80", LAST}
+
+
+def test_host_when_another_process_forgot_it_then_it_is_taken_all_the_same(filled: FilledStore) -> None:
     registry = HostRegistry(host_concurrency=4, delay_seconds=1.0)
-    tested = SlotReservations(filled.database, registry, wake=lambda: None)
+    tested = HostLeases(filled.database, registry)
 
-    def reserve() -> float | None:
-        with registry.lock:
-            registry.find_start(registry.find_or_add("gone.test:80"), clock.monotonic())
+    def ask() -> float | None:
+        registry.reserve("gone.test:80", clock.monotonic())
         tested.update()
-        return registry.take_slot("gone.test:80")
+        return registry.reserve("gone.test:80", clock.monotonic())
 
-    first = reserve()
+    first = ask()
+    tested.stop()
     learn(filled, LAST)
     age(filled)
     set_values(filled, "gone.test:80", next_allowed_ms=0)
     purge_hosts(filled.run, DAYS)
     gone = "gone.test:80" not in known(filled)
-    second = reserve()
+    second = ask()
 
     assert gone
     assert first is not None

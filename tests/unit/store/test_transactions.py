@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,13 +15,13 @@ import pytest
 from sqlalchemy import make_url
 
 from searchcrawl.exceptions import SourceBusy, StoreError
-from searchcrawl.store import host_table, source_table
+from searchcrawl.store import host_owners, host_table, source_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.lease import EXPIRY_MS, Lease
 from searchcrawl.store.urls import url_table
 from tests.postgres_server import RunningPostgres
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, age_leases
+from tests.unit.store.support_store import SOURCE, add, age_leases
 
 PROCESSES = 4
 T = TypeVar("T")
@@ -185,16 +187,32 @@ def test_hosts_when_processes_add_the_same_then_all_agree_on_their_ids(stores: l
     assert all(found == ids[0] for found in ids)
 
 
-def test_hosts_when_processes_book_at_once_then_no_moment_is_given_twice(stores: list[Database]) -> None:
-    host = stores[0].write(host_table.find_or_add, ["a.test:80"])["a.test:80"]
+def test_hosts_when_processes_take_them_at_once_then_each_has_one_owner_and_all_have_each_in_turn(
+    stores: list[Database],
+) -> None:
+    """They ask in different orders, and want from each other what they do not get."""
+    ids = sorted(stores[0].write(host_table.find_or_add, [f"h{number}.test:80" for number in range(12)]).values())
+    asking = {host: threading.Lock() for host in ids}
 
-    def book(store: Database) -> list[int]:
-        slots = (store.write(host_table.reserve_slot, host, now_ms=NOW_MS, delay_ms=2000) for _ in range(10))
-        return [slot.start_ms for slot in slots]
+    def crawl(store: Database) -> set[int]:
+        owner, had, chance = store.write(host_owners.register), set[int](), random.Random(id(store))
+        end = time.monotonic() + 20
+        while had != {*ids} and time.monotonic() < end:
+            wanted = dict.fromkeys(chance.sample(ids, 6), 0)
+            owned = [*(store.write(host_owners.take, owner, wanted) or ())]
+            handed = store.read(host_owners.find_contested, owner)[1]
+            store.write(host_owners.accept, owner, [*handed])
+            owned = [*{*owned, *handed}]
+            for host in owned:
+                assert asking[host].acquire(blocking=False), "two processes ask it"
+            had |= {*owned}
+            for host in owned:
+                asking[host].release()
+            store.write(host_owners.hand_over, owner, dict.fromkeys(owned, 0))
+        store.write(host_owners.end, owner)
+        return had
 
-    moments = sorted(moment for found in together(stores, book) for moment in found)
-
-    assert moments == [NOW_MS + 2000 * number for number in range(10 * PROCESSES)]
+    assert together(stores, crawl) == [{*ids}] * PROCESSES
 
 
 def test_close_when_a_transaction_is_under_way_then_its_connection_ends_with_it(
