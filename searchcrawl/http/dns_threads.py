@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from searchcrawl.store.name_table import FAILED_MS, DnsAnswer
 
-#: So many names are asked for at once: at 100 ms each that makes 640 a second. An idle thread costs next to nothing.
-MOST_THREADS: Final = 64
+#: Most are needed where name servers are silent: a thread that waits costs next to nothing.
+MOST_THREADS: Final = 256
 #: A thread that had nothing to do for so long ends.
 _IDLE_SECONDS: Final = 10.0
 #: So long an answer holds that DNS itself did not answer: a visit is repeated after a second.

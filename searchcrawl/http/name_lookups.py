@@ -23,6 +23,10 @@ from searchcrawl.store.name_table import DnsAnswer, Turn
 logger = logging.getLogger(__name__)
 
 _MOST_NAMES: Final = 20_000
+#: So many names are asked for at once: at 100 ms each that makes 640 a second. A name whose server is silent for so long does not
+#: count any more.
+_AT_ONCE: Final = 64
+_SILENT_SECONDS: Final = 1.0
 #: So many names wait to be looked up ahead of need, and so long; then they are looked up once they are needed.
 _MOST_AHEAD: Final = 10_000
 _AHEAD_SECONDS: Final = 30.0
@@ -73,7 +77,9 @@ class NameLookups:
         self._next_turn = 0.0
         #: names that wait for others, or for their turn, and how many may: what is needed now comes next, not after all of them
         self._in_turn = 0
-        self._most_in_turn = min(max(int(per_second), 1), MOST_THREADS) if per_second else MOST_THREADS
+        #: names that are asked for, and whose name server is silent
+        self._silent = 0
+        self._most_in_turn = min(max(int(per_second), 1), _AT_ONCE) if per_second else _AT_ONCE
         confirmed_seconds = CONFIRMED_SECONDS if others is None else others.confirmed_seconds
         self._cache = NameCache(most_names=_MOST_NAMES, confirmed_seconds=confirmed_seconds)
         self._threads = DnsThreads()
@@ -174,7 +180,8 @@ class NameLookups:
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         while not self._is_closed and self._in_turn < self._most_in_turn:
-            if self._in_turn + self._threads.under_way >= MOST_THREADS:
+            under_way = self._threads.under_way
+            if self._in_turn + under_way - self._silent >= _AT_ONCE or under_way >= MOST_THREADS:
                 return
             name = self._take_next()
             if name is None:
@@ -223,9 +230,18 @@ class NameLookups:
     async def _ask_dns(self, name: str) -> DnsAnswer:
         asked = asyncio.wrap_future(self._threads.ask(name))
         asked.add_done_callback(self._end_asked)
-        if not (await asyncio.wait([asked], timeout=self._timeout_seconds))[0]:
+        patience = min(_SILENT_SECONDS, self._timeout_seconds)
+        if not (await asyncio.wait([asked], timeout=patience))[0]:
+            self._silent += 1
+            asked.add_done_callback(self._end_silent)
+            self._pump()
+            await asyncio.wait([asked], timeout=self._timeout_seconds - patience)
+        if not asked.done():
             return DnsAnswer((), f"no answer of DNS within {self._timeout_seconds:g} s", TRY_AGAIN_MS)
         return asked.result()
+
+    def _end_silent(self, asked: asyncio.Future[DnsAnswer]) -> None:
+        self._silent -= 1
 
     def _end_asked(self, asked: asyncio.Future[DnsAnswer]) -> None:
         if not asked.cancelled():

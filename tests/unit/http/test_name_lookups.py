@@ -475,7 +475,7 @@ def test_lookups_when_name_servers_are_slow_or_silent_then_others_do_not_wait_fo
     monkeypatch.setattr(socket, "getaddrinfo", ask)
 
     async def steps(lookups: NameLookups) -> tuple[Any, ...]:
-        silent = [asyncio.ensure_future(lookups.find(f"silent{number}.test")) for number in range(30)]
+        silent = [asyncio.ensure_future(lookups.find(f"silent{number}.test")) for number in range(100)]
         found = await asyncio.wait_for(lookups.find("a.test"), 5)
         # What the threads of asyncio are for does not wait either.
         await asyncio.wait_for(asyncio.to_thread(int), 5)
@@ -484,9 +484,9 @@ def test_lookups_when_name_servers_are_slow_or_silent_then_others_do_not_wait_fo
         over.set()
         return found, {str(error) for error in errors}
 
-    found, errors = looking_up(steps, NameLookups(timeout_seconds=0.5))
+    found, errors = looking_up(steps, NameLookups(timeout_seconds=3))
 
-    assert (found, errors) == (("8.8.8.1",), {"no answer of DNS within 0.5 s"})
+    assert (found, errors) == (("8.8.8.1",), {"no answer of DNS within 3 s"})
 
 
 def test_lookups_when_more_is_to_be_looked_up_ahead_than_fits_then_the_first_is_dropped_and_what_waits_for_long(
