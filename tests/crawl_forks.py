@@ -207,6 +207,8 @@ PAUSE: Final = "SEARCHCRAWL_TEST_PAUSE"
 RETRIES: Final = "SEARCHCRAWL_TEST_RETRIES"
 #: Another one: a source with more rows is a large one. After an edit so many are looked at at the start, and then at once.
 SLICES: Final = "SEARCHCRAWL_TEST_SLICES"
+#: Another one: for how many seconds a lease lasts; it is renewed six times in that time.
+LEASE: Final = "SEARCHCRAWL_TEST_LEASE"
 #: Another one: where the files of a browser of the tests are, in place of the real one (``tests.fake_browser``).
 BROWSER: Final = "FAKE_BROWSER_FOLDER"
 #: In place of the words of a command: a job of the fetch stage alone.

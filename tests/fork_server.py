@@ -22,7 +22,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from tests.crawl_forks import BROWSER, CLOCK, FETCH, PAUSE, RETRIES, ROOT, SCRAPY, SLICES
+from tests.crawl_forks import BROWSER, CLOCK, FETCH, LEASE, PAUSE, RETRIES, ROOT, SCRAPY, SLICES
 
 #: What commands load late, beside the modules of searchcrawl: loaded before the fork, since it is the same for each.
 _LATE: Final = (
@@ -185,6 +185,7 @@ def _become(order: dict[str, Any]) -> None:
     _set_clock(os.environ.pop(CLOCK, "0"))
     _set_pause(os.environ.pop(PAUSE, None))
     _set_slices(os.environ.pop(SLICES, None))
+    _set_lease(os.environ.pop(LEASE, None))
     _set_browser()
     try:
         _run(order["args"])
@@ -248,6 +249,15 @@ def _set_slices(rows: str | None) -> None:
 
     if rows is not None:
         review.ROWS_AT_START = review_table.PAGE_ROWS = replaying._MOST_COUNTED = int(rows)  # type: ignore[misc]
+
+
+def _set_lease(seconds: str | None) -> None:
+    from searchcrawl.extensions import watch_extension
+    from searchcrawl.store.runs import lease
+
+    if seconds is not None:
+        lease.EXPIRY_MS = round(float(seconds) * 1000)  # type: ignore[misc]
+        lease.BEAT_SECONDS = watch_extension.BEAT_SECONDS = float(seconds) / 6  # type: ignore[misc]
 
 
 def _set_browser() -> None:

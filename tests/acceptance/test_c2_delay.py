@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import signal
 import time
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_shared_hosts import at, gaps, sources_of
 from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source
 from tests.crawl_forks import COMMANDS, Forks
 from tests.proxy_server import ProxyServer
@@ -66,11 +66,6 @@ def _of(log: list[LogEntry], host: str) -> list[LogEntry]:
     return [entry for entry in log if entry["host"] == host]
 
 
-def _gaps(entries: list[LogEntry]) -> list[float]:
-    times = sorted(entry["time"] for entry in entries)
-    return [after - before for before, after in pairwise(times)]
-
-
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("host", ["one.acme.test", "two.acme.test"])
 def test_delay_when_set_then_no_gap_between_requests_is_shorter_robots_and_redirects_included(
@@ -84,7 +79,7 @@ def test_delay_when_set_then_no_gap_between_requests_is_shorter_robots_and_redir
         "/",
         *(f"/{letter}.html" for letter in "abcd"),
     }
-    assert min(_gaps(entries)) >= 0.3 - TOLERANCE_SECONDS
+    assert min(gaps(entries)) >= 0.3 - TOLERANCE_SECONDS
     assert {entry["open"] for entry in entries} == {1}
 
 
@@ -118,7 +113,7 @@ def test_crawl_delay_when_robots_asks_for_one_then_it_is_kept_up_to_the_maximum(
 
     entries = _of(only.log, host)
     assert len(entries) == 6
-    assert min(_gaps(entries)) >= seconds - TOLERANCE_SECONDS
+    assert min(gaps(entries)) >= seconds - TOLERANCE_SECONDS
     assert {entry["open"] for entry in entries} == {1}
 
 
@@ -128,21 +123,6 @@ SHARED_SECONDS: Final = 0.4
 #: A turn may be taken 50 ms late, and a busy machine adds to that; processes that each keep a delay of their own
 #: come within half a delay of each other.
 LEAST_SECONDS: Final = SHARED_SECONDS / 2 + LATE_SECONDS
-
-
-def sources_of(site: SiteProcess, folder: Path, **sources: dict[str, Any]) -> CrawlProject:
-    """A project of several sources, each over the hosts that it starts at."""
-    for name, tables in sources.items():
-        project = new_project(folder, site, name=name)
-        (folder / "sources" / f"{name}.toml").write_text(source_toml(site, **tables), "utf-8")
-    return project
-
-
-def at(site: SiteProcess, host: str | list[str], *paths: str, **fetch: Any) -> dict[str, Any]:
-    """A source of so many paths of a host or several, and of nothing else."""
-    found = source(site, host, scope={"follow_links": False}, **fetch)
-    urls = [site.url(each, path) for each in found["scope"]["include_hosts"] for path in paths]
-    return {**found, "start": {"urls": urls, "sitemaps": "off"}}
 
 
 def most_hosts_at_once(log: list[LogEntry]) -> int:
@@ -177,7 +157,7 @@ def test_c2_delay_when_two_processes_crawl_one_host_then_they_keep_one_delay_bet
     log = site.log(host=host)
     assert codes == [0, 0]
     assert sorted(entry["path"] for entry in log) == sorted(["/robots.txt"] * 2 + [f"/{name}.html" for name in names])
-    assert min(_gaps(log)) >= LEAST_SECONDS
+    assert min(gaps(log)) >= LEAST_SECONDS
     # They were side by side, not one after the other.
     order = [entry["path"] for entry in log if entry["path"] != "/robots.txt"]
     assert order not in (sorted(order), sorted(order, reverse=True))
@@ -305,8 +285,8 @@ def test_dry_runs_when_begun_at_once_then_take_turns(site: SiteProcess, forks: F
     codes = [one.wait() for one in [forks.start(project.folder, *command) for command in commands]]
 
     assert codes == [0, 0, 0]
-    assert len(_gaps(site.log(host=host))) == (2 if way == "without-robots" else 5)
-    assert min(_gaps(site.log(host=host))) >= LEAST_OF_COMMANDS
+    assert len(gaps(site.log(host=host))) == (2 if way == "without-robots" else 5)
+    assert min(gaps(site.log(host=host))) >= LEAST_OF_COMMANDS
     # Nothing is stored but the turns.
     assert query_columns(project.folder, "SELECT id FROM urls") == []
 
@@ -327,8 +307,8 @@ def test_dry_run_when_a_crawl_runs_then_they_keep_the_delay_of_robots_between_th
     codes = [one.wait() for one in (*tests, crawl)]
 
     assert codes == [0, 0, 0]
-    assert len(_gaps(site.log(host=host))) == 12
-    assert min(_gaps(site.log(host=host))) >= LEAST_OF_COMMANDS
+    assert len(gaps(site.log(host=host))) == 12
+    assert min(gaps(site.log(host=host))) >= LEAST_OF_COMMANDS
 
 
 def test_dry_run_when_redirected_then_each_request_takes_a_turn(site: SiteProcess, tmp_path: Path) -> None:
@@ -339,7 +319,7 @@ def test_dry_run_when_redirected_then_each_request_takes_a_turn(site: SiteProces
     assert project.command("test", site.url(host, "/a.html"), "--source", "demo").returncode == 0
 
     assert [entry["path"] for entry in site.log(host=host)] == ["/robots.txt", "/a.html", "/b.html"]
-    assert min(_gaps(site.log(host=host))) >= LEAST_OF_COMMANDS
+    assert min(gaps(site.log(host=host))) >= LEAST_OF_COMMANDS
 
 
 def test_dry_run_when_its_host_asks_for_a_pause_then_all_processes_keep_it(site: SiteProcess, tmp_path: Path) -> None:
@@ -352,7 +332,7 @@ def test_dry_run_when_its_host_asks_for_a_pause_then_all_processes_keep_it(site:
     codes = [project.ask(*ask)["code"]]
     site.clear_behaviours()
     codes.append(project.ask(*ask)["code"])
-    pause = _gaps(site.log(host=host))[1]
+    pause = gaps(site.log(host=host))[1]
     site.set_behaviour(host, "/a.html", status=429, headers={"Retry-After": "3000"})
     codes.append(project.ask(*ask)["code"])
     asked = len(site.log(host=host))
@@ -420,6 +400,6 @@ def test_c10_c2_crawl_when_it_has_a_proxy_and_windows_then_everything_goes_throu
     assert (ended.exit_code, ended.errors) == (0, "")
     assert sorted(asked) == sorted(site.url(PROXIED, entry["path"]) for entry in log)
     assert {entry["path"] for entry in log} >= {"/robots.txt", "/sitemap.xml", "/", "/one.html", "/two.html"}
-    assert min(_gaps(log)) >= HOUR_SECONDS - 0.05
+    assert min(gaps(log)) >= HOUR_SECONDS - 0.05
     assert project.indexed() == [f"{PROXIED}/", f"{PROXIED}/one.html", f"{PROXIED}/two.html"]
     assert "which resolves names" in project.log()
