@@ -63,7 +63,7 @@ class ClaimingThread(ABC):
         self._wake = threading.Event()
         self._stopping = False
         #: called in the thread: what goes on beside the pages and keeps the run from ending (``last_retries``)
-        self.find_aside: FindAside = tuple
+        self.find_aside: FindAside = dict
         self._thread = threading.Thread(target=self._work, name="claiming", daemon=True)
 
     @abstractmethod

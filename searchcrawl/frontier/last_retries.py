@@ -32,8 +32,9 @@ _MOST_NAMED: Final = 5
 #: So long what is being stored takes, about.
 _STORING_SECONDS: Final = 0.05
 
-#: The hosts of the requests beside the pages that keep a run from ending; None where one of these is no retry.
-FindAside = Callable[[], Collection[str] | None]
+#: The hosts of the requests beside the pages that keep a run from ending, each with the code of a failure; None where one of
+#: these is no retry.
+FindAside = Callable[[], Mapping[str, int] | None]
 FindDue = Callable[[], Sequence[int] | None]
 
 
@@ -59,7 +60,7 @@ class LastRetries:
             self._since = None
 
     def give_up(
-        self, *, outstanding: int, aside: Collection[str] | None, find_due: FindDue, is_whole: bool
+        self, *, outstanding: int, aside: Mapping[str, int] | None, find_due: FindDue, is_whole: bool
     ) -> Mapping[str, int]:
         """Gives up the hosts that are left once their time is over; returns them with the codes of their last failures.
 
@@ -81,7 +82,7 @@ class LastRetries:
         there = self._find_there(names)
         for name in there:
             self._hosts.note_there(name)
-        given_up = {} if there else self._hosts.give_up(names)
+        given_up = {} if there else self._hosts.give_up(names, aside or {})
         if given_up:
             named = [f"{name} ({code})" for name, code in sorted(given_up.items())]
             logger.info(
@@ -91,7 +92,7 @@ class LastRetries:
             )
         return given_up
 
-    def _find_left(self, aside: Collection[str] | None, find_due: FindDue, *, least: int) -> set[str]:
+    def _find_left(self, aside: Mapping[str, int] | None, find_due: FindDue, *, least: int) -> set[str]:
         """The hosts to which all that is left belongs; none where one of them may come, or anything else is left.
 
         Those with rows in the table have failed ``least`` times in a row. What memory tells is asked first.
@@ -102,9 +103,10 @@ class LastRetries:
             return set()
         if aside is None or (due := find_due()) is None:
             return set()
-        names = {*window.list_hosts(), *aside}
-        if any(self._hosts.may_come(name) for name in names):
+        # A failure of theirs counts for no visit.
+        if any(self._hosts.may_come(name, least_failures=0) for name in aside):
             return set()
+        names = {*window.list_hosts(), *aside}
         if run.read(url_queue.find_hosts_to_do, run.source_id, after=0, limit=1, at_last=True):
             return set()
         for part in self._read_waiting(due):

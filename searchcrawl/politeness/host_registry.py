@@ -10,7 +10,7 @@ import logging
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Final, NamedTuple
@@ -260,13 +260,19 @@ class HostRegistry:
             return True
         return host.blocked_code is None and (host.is_there or host.failures < least_failures)
 
-    def give_up(self, names: Iterable[str]) -> dict[str, int]:
-        """Blocks hosts that were never there, unless they are blocked; returns them with the codes of their failures."""
+    def give_up(self, names: Iterable[str], codes: Mapping[str, int]) -> dict[str, int]:
+        """Blocks hosts that were never there, unless they are blocked; returns them with the codes of their last failures.
+
+        Where no visit has failed that is the one of ``codes``.
+        """
+        given_up: dict[str, int] = {}
         with self.lock:
-            hosts = [host for host in map(self.find_or_add, names) if host.blocked_code is None and host.failure_code]
-            for host in hosts:
-                host.give_up()
-            return {host.name: host.failure_code for host in hosts}
+            for host in map(self.find_or_add, names):
+                code = host.failure_code or codes.get(host.name)
+                if host.blocked_code is None and code is not None:
+                    host.give_up(code)
+                    given_up[host.name] = code
+        return given_up
 
     def is_given_up(self, name: str) -> bool:
         """Whether a host gets no request any more because of ``give_up``."""

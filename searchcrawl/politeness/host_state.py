@@ -115,9 +115,9 @@ class HostState:
         self.failures = self.long_pauses = self.pauses = 0
         self.has_answered = self.is_there = True
 
-    def give_up(self) -> None:
-        """Blocks the host for the rest of the run: it failed, it was never there, and nothing else is left."""
-        self.is_given_up, self.blocked_code = True, self.failure_code
+    def give_up(self, code: int) -> None:
+        """Blocks the host for the rest of the run: it failed with ``code``, it was never there, and nothing else is left."""
+        self.is_given_up, self.blocked_code = True, code
 
     def record_failure(self, code: int, *, connected: bool, delay_seconds: float) -> None:
         """Notes that a connection failed with ``code``, or that a ``connected`` host answered that it is overloaded.

@@ -153,8 +153,9 @@ class SitemapReading:
         # One sitemap at a time, because a large one takes much processor time.
         self._parsing = ThreadPoolExecutor(1, thread_name_prefix="sitemaps")
         self._pending = 0
-        #: by host: jobs that are repeated after a failure, or wait for that; and the timers of those that wait
+        #: by host: jobs that are repeated after a failure, or wait for that, and its code; and the timers of those that wait
         self._retried: Counter[str] = Counter()
+        self._codes: dict[str, int] = {}
         self._timers: dict[asyncio.TimerHandle, tuple[str, Callable[[], None]]] = {}
         self._given_up: set[str] = set()
         self._setting_dates = 0
@@ -235,12 +236,15 @@ class SitemapReading:
         if part.end is not None and self._loop is not None:
             self._loop.call_soon_threadsafe(self._finish_waiting, part.url)
 
-    def find_retried(self) -> list[str] | None:
-        """The hosts of what is still to be read, where all of it has failed and is tried again; else None. Any thread may call it."""
-        retried = dict(self._retried)
+    def find_retried(self) -> dict[str, int] | None:
+        """The hosts of what is still to be read, each with the code of a failure, where all of it has failed and is tried again.
+
+        None where it is not so. Any thread may call it.
+        """
+        retried, codes = dict(self._retried), dict(self._codes)
         if self._release is not None and (self._setting_dates or sum(retried.values()) != self._pending):
             return None
-        return list(retried)
+        return {host: codes.get(host, int(Code.IO_ERROR)) for host in retried}
 
     def give_up(self, codes: Mapping[str, int]) -> None:
         """Repeats nothing more at hosts; any thread may call it."""
@@ -320,6 +324,7 @@ class SitemapReading:
             return False
         self._pending += 1
         self._retried[host] += 1
+        self._codes[host] = error.code
 
         async def repeat() -> None:
             try:
@@ -327,7 +332,7 @@ class SitemapReading:
             finally:
                 self._retried[host] -= 1
                 if not self._retried[host]:
-                    del self._retried[host]
+                    del self._retried[host], self._codes[host]
 
         def add() -> None:
             del self._timers[timer]

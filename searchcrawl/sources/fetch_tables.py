@@ -145,7 +145,12 @@ class Fetch(Table):
         32 * 1024 * 1024, "The largest decoded body; a larger one ends the visit with code 960."
     )
     max_redirects: Count = key(10, "The redirects that are followed for one URL.", unit="redirects")
-    retries: Count = key(3, "How often a failed visit is repeated in a run.", unit="visits")
+    retries: Count = key(
+        3,
+        "How often a failed visit is repeated in a run. Where others have answered, hosts that never did are given up five "
+        "seconds after all else is done.",
+        unit="visits",
+    )
     headers: Mapping[HeaderName, HeaderValue] = key(
         dict, "Headers that are sent to the origins of the start URLs only."
     )
