@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Final
 
 from searchcrawl import clock, urls
@@ -27,6 +28,8 @@ from searchcrawl.store.urls import review_table, url_queries, url_table
 #: How many display URLs are remembered as written.
 _MAX_REMEMBERED: Final = 200_000
 _UNKNOWN: Final = object()
+#: The code of a sitemap that was read.
+_READ: Final = 200
 
 
 def is_redirect(item: Document | Outcome) -> bool:
@@ -157,6 +160,14 @@ class _Contents:
         self.others |= other.others
 
 
+def _has_nothing(part: SitemapPart) -> bool:
+    """Whether a part is the end of a sitemap of which nothing is known after it but that end."""
+    end = part.end
+    if end is None or end.whole or end.code == _READ or end.etag is not None or end.last_modified is not None:
+        return False
+    return not (part.urls or part.children or part.own_children)
+
+
 class SitemapRows:
     """Writes the parts of sitemaps of one run.
 
@@ -176,19 +187,40 @@ class SitemapRows:
     def write(
         self, transaction: Transaction, parts: Sequence[SitemapPart], find_row: Callable[[int], int | None]
     ) -> None:
-        """Writes what the parts list; ``find_row`` returns the id of a URL row by key, None for a URL without one."""
+        """Writes what the parts list; ``find_row`` returns the id of a URL row by key, None for a URL without one.
+
+        Most hosts have no sitemap: the ends of those that cannot be read are written together.
+        """
         self._written = {}
+        for has_nothing, several in groupby(parts, _has_nothing):
+            if has_nothing:
+                self._end_without(transaction, list(several))
+            else:
+                for part in several:
+                    self._write_part(transaction, part, find_row)
+
+    def _end_without(self, transaction: Transaction, parts: Sequence[SitemapPart]) -> None:
+        """Ends sitemaps of which nothing was read."""
+        found = sitemap_table.find_or_add(transaction, self._source_id, [part.url for part in parts])
+        sitemap_table.give_to(transaction, [found[part.url] for part in parts if part.is_root], None)
+        guesses = [found[part.url] for part in parts if part.is_guess and not part.is_root]
+        sitemap_table.take_from_foreign(transaction, guesses, None)
+        ends = [(found[part.url], part.end, part.is_feed) for part in parts if part.end is not None]
+        sitemap_table.end_unread(transaction, ends, run_id=self._run_id, now_ms=clock.now_ms())
         for part in parts:
-            (sitemap_id,) = sitemap_table.add(transaction, self._source_id, [part.url])
-            contents = self._written.setdefault(part.url, _Contents(sitemap_id))
-            found = [(find_row(urls.key(one.url)), one.lastmod_ms) for one in part.urls]
-            lastmods = {row_id: lastmod_ms for row_id, lastmod_ms in found if row_id is not None}
-            sitemap_table.list_urls(transaction, sitemap_id, lastmods)
-            contents.rows.update(lastmods)
-            self._write_children(transaction, part, contents)
-            if part.end is not None:
-                self._end(transaction, sitemap_id, part, part.end)
-                contents.ended = True
+            self._written.setdefault(part.url, _Contents(found[part.url])).ended = True
+
+    def _write_part(self, transaction: Transaction, part: SitemapPart, find_row: Callable[[int], int | None]) -> None:
+        (sitemap_id,) = sitemap_table.add(transaction, self._source_id, [part.url])
+        contents = self._written.setdefault(part.url, _Contents(sitemap_id))
+        found = [(find_row(urls.key(one.url)), one.lastmod_ms) for one in part.urls]
+        lastmods = {row_id: lastmod_ms for row_id, lastmod_ms in found if row_id is not None}
+        sitemap_table.list_urls(transaction, sitemap_id, lastmods)
+        contents.rows.update(lastmods)
+        self._write_children(transaction, part, contents)
+        if part.end is not None:
+            self._end(transaction, sitemap_id, part, part.end)
+            contents.ended = True
 
     def note_commit(self) -> None:
         """Remembers what the last call wrote."""

@@ -105,11 +105,20 @@ def sort_by_reading(transaction: Transaction, source_id: int, wanted: Sequence[s
 
 def add(transaction: Transaction, source_id: int, wanted: Iterable[str], *, parent_id: int | None = None) -> list[int]:
     """The ids of sitemaps, rising; new rows are added, and belong to the index ``parent_id``."""
-    keys = {identities.key(url): url for url in wanted}
-    rows = [{"source_id": source_id, "key": key, "url": url, "parent_id": parent_id} for key, url in keys.items()]
+    return sorted(set(find_or_add(transaction, source_id, wanted, parent_id=parent_id).values()))
+
+
+def find_or_add(
+    transaction: Transaction, source_id: int, wanted: Iterable[str], *, parent_id: int | None = None
+) -> dict[str, int]:
+    """The ids of sitemaps by URL; new rows are added, and belong to the index ``parent_id``."""
+    keys = {url: identities.key(url) for url in wanted}
+    urls_of = {key: url for url, key in keys.items()}
+    rows = [{"source_id": source_id, "key": key, "url": url, "parent_id": parent_id} for key, url in urls_of.items()]
     upsert_rows(transaction, sitemaps, ("source_id", "key"), rows)
-    query = select(sitemaps.c.id).where(sitemaps.c.source_id == source_id)
-    return sorted(row.id for row in read_parts(transaction, query, sitemaps.c.key, keys))
+    query = select(sitemaps.c.key, sitemaps.c.id).where(sitemaps.c.source_id == source_id)
+    found = {row.key: row.id for row in read_parts(transaction, query, sitemaps.c.key, urls_of)}
+    return {url: found[key] for url, key in keys.items()}
 
 
 def find_others(transaction: Transaction, sitemap_id: int, wanted: Sequence[int]) -> list[int]:
@@ -159,6 +168,31 @@ def end(
     if reading.code == 200 or (reading.code == 304 and reading.last_modified is not None):
         values["last_modified"] = reading.last_modified
     transaction.execute(update(sitemaps).where(sitemaps.c.id == sitemap_id).values(values))
+
+
+_END_UNREAD: Final = (
+    update(sitemaps)
+    .where(sitemaps.c.id == bindparam("row_id"))
+    .values({name: bindparam(f"new_{name}") for name in ("code", "error", "run_id", "read_ms", "is_feed")})
+)
+
+
+def end_unread(
+    transaction: Transaction, ends: Iterable[tuple[int, SitemapEnd, bool]], *, run_id: int, now_ms: int
+) -> None:
+    """Writes how the readings of sitemaps ended that brought nothing, by id and whether it is a feed; all keep their validators."""
+    rows = [
+        {
+            "row_id": sitemap_id,
+            "new_code": reading.code,
+            "new_error": reading.error,
+            "new_run_id": run_id,
+            "new_read_ms": now_ms,
+            "new_is_feed": int(is_feed),
+        }
+        for sitemap_id, reading, is_feed in ends
+    ]
+    write_rows(transaction, _END_UNREAD, rows)
 
 
 _SITEMAP: Final[BindParameter[int]] = bindparam("new_sitemap")

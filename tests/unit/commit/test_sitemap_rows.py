@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
+from sqlalchemy import select
 
 from searchcrawl import urls
 from searchcrawl.admission.url_normalisation import normalise_parts
+from searchcrawl.codes import Code
 from searchcrawl.commit.link_rows import SitemapRows
 from searchcrawl.items import SitemapEnd, SitemapPart, SitemapUrl
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.store import sitemap_table
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.schema import sitemaps
 from tests.unit.store.support_store import SOURCE, add, row
 
 URL = "http://a.test:80/sitemap.xml"
@@ -158,3 +163,53 @@ def test_child_when_its_index_names_it_no_more_but_another_does_then_it_is_the_o
 
     assert [children_of(database, url)[0] for url in (EVIL, URL)] == [[CHILD], []]
     assert with_dates(database, ids) == ["a"]
+
+
+UNREAD = [
+    SitemapEnd(code=404, error="there is none"),
+    SitemapEnd(code=Code.TIMEOUT, error="it does not answer"),
+    SitemapEnd(code=304),
+    SitemapEnd(code=304, etag='"2"'),
+    SitemapEnd(code=200),
+    WHOLE,
+]
+
+
+def list_known(database: Database, name: str) -> list[tuple[str, int, str | None, str | None, int, str | None]]:
+    """What is known of the sitemaps of hosts whose names begin with ``name``, and which index each belongs to."""
+    parents = sitemaps.alias()
+    columns = sitemaps.c.url, sitemaps.c.code, sitemaps.c.error, sitemaps.c.etag, sitemaps.c.is_feed, parents.c.url
+    query = select(*columns).outerjoin(parents, parents.c.id == sitemaps.c.parent_id).order_by(sitemaps.c.url)
+    with database.read_once() as transaction:
+        rows = transaction.execute(query.where(sitemaps.c.url.startswith(f"http://{name}-"))).all()
+    return [
+        tuple(value.replace(f"//{name}-", "//") if isinstance(value, str) else value for value in row) for row in rows
+    ]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_unread_when_sitemaps_of_many_hosts_end_together_then_it_is_as_one_by_one(
+    database: Database, seed: int
+) -> None:
+    for name in ("alone", "together"):
+        chance = random.Random(seed)
+        index = f"http://{name}-index.test/index.xml"
+        hosts = [f"http://{name}-{number}.test/sitemap.xml" for number in range(30)]
+        rows = SitemapRows(SOURCE, 1)
+        write(database, rows, names(index, *chance.sample(hosts, 10)), ids={})
+        parts = [
+            SitemapPart(
+                url=url,
+                children=(f"{url}?child",) if chance.random() < 0.1 else (),
+                end=chance.choice(UNREAD) if chance.random() < 0.9 else None,
+                is_root=chance.random() < 0.2,
+                is_guess=chance.random() < 0.5,
+                is_feed=chance.random() < 0.2,
+            )
+            for url in [*chance.sample(hosts, 30), *chance.sample(hosts, 30)]
+        ]
+        for group in [parts[:30], parts[30:]] if name == "together" else [[part] for part in parts]:
+            write(database, rows, *group, ids={})
+
+    assert list_known(database, "together") == list_known(database, "alone")
+    assert len({row[1] for row in list_known(database, "alone")}) > 3
