@@ -10,6 +10,9 @@ it is. Documents that went out with something else are sent again, once, with th
 Each step may be the last one of a process. Until all documents that differ are to be sent again, the row of a host has what
 was before as well, and the next completed run begins with them.
 
+There may be many hosts with few documents each: a transaction freezes what is known of hundreds of them, and the records
+that tell it are read in the order in which they are in the cache.
+
 In a helper thread before the last batch; titles, once orphans were found, in the delivery thread.
 """
 
@@ -19,8 +22,10 @@ import hashlib
 import logging
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from searchcrawl import urls
@@ -32,13 +37,14 @@ from searchcrawl.failpoints import reach
 from searchcrawl.items import Guess
 from searchcrawl.rules.copy_order import rank
 from searchcrawl.rules.host_texts import (
+    FEWEST_SHARING,
     FEWEST_STILL_SHARING,
     NamedPage,
     choose_title,
-    count_blocks,
-    count_titles,
     cut_blocks,
     key_of_own,
+    list_blocks,
+    list_title_keys,
     pack_keys,
     select_blocks,
     select_shared,
@@ -49,6 +55,7 @@ from searchcrawl.store.batch_table import BatchDocument, send_again
 from searchcrawl.store.documents import document_queries
 from searchcrawl.store.documents.document_queries import HTML, SampledDocument
 from searchcrawl.store.documents.frozen_table import BLOCKS, LANGUAGES, TITLES, Frozen, FrozenTable
+from searchcrawl.store.statements import split
 
 logger = logging.getLogger(__name__)
 
@@ -61,19 +68,41 @@ _MOST_DOCUMENTS: Final = 200
 #: Titles are counted by so many bits of their keys: two that have the same count as one, and a record more is read.
 _BUCKETS: Final = 1 << 22
 _MOST_COUNTED: Final = 255
-#: Documents that are looked up by their titles at once.
+#: Documents that are looked up by their titles at once, and records that are read before something is told of their hosts.
 _PART: Final = 500
+#: Hosts that a transaction freezes what is known of.
+_HOSTS: Final = 500
+#: Hosts that the log names for each thing that is frozen.
+_MOST_NAMED: Final = 100
+#: So many hosts are remembered with their keys; documents come in the order in which they were found.
+_UNPACKED: Final = 256
 
 #: The fields of a document as the cache has them, and its ``access_url``.
 Record = Mapping[str, Any]
 
 
+class KeysOfHosts:
+    """Keys by host, as ``rules.host_texts`` packs them: 8 bytes each, where a set of them would have 90."""
+
+    def __init__(self, packed: Mapping[str, bytes]) -> None:
+        self._packed = packed
+        self._unpack = lru_cache(_UNPACKED)(unpack_keys)
+
+    def __bool__(self) -> bool:
+        return bool(self._packed)
+
+    def find(self, host: str) -> frozenset[int]:
+        """The keys of a host; none where nothing is known of it."""
+        packed = self._packed.get(host)
+        return self._unpack(packed) if packed else frozenset()
+
+
 class OfHosts(NamedTuple):
     """What is frozen, by host: blocks that are no content, by their digests; the usual language; shared titles, by their keys."""
 
-    blocks: Mapping[str, frozenset[int]]
+    blocks: KeysOfHosts
     languages: Mapping[str, str]
-    titles: Mapping[str, frozenset[int]]
+    titles: KeysOfHosts
 
     def apply(self, record: Record, row: BatchDocument) -> dict[str, Any]:
         """The record as the document goes out: with its languages, which its whole text tells, its title and its text."""
@@ -90,16 +119,20 @@ class Common(Generic[T]):
     """Something that documents of a host have in common.
 
     ``types`` are those of the documents that tell it, and get it; None: all. ``nothing`` is the value of a host of which
-    nothing is known. ``find`` makes a value of records and of the value before. ``apply`` is what comes of a record with
-    a value: a document of which something else comes is sent again. Where it is not ``wanted`` all documents go without it.
+    nothing is known; it stays so with less than ``fewest`` documents. ``list_seen`` says what is counted of a record, each
+    once. ``find`` makes a value of how many records have each, of the number of records, and of the value before.
+    ``apply`` is what comes of a record with a value: a document of which something else comes is sent again. ``report``
+    logs the value of a host. Where it is not ``wanted`` all documents go without it.
     """
 
     name: str
     table: FrozenTable[T]
     types: Collection[str] | None
     nothing: T
+    fewest: int
     wanted: Callable[[Run], bool]
-    find: Callable[[Iterator[Record], T], T]
+    list_seen: Callable[[Record], Iterable[Hashable]]
+    find: Callable[[Counter[Any], int, T], T]
     apply: Callable[[Record, T], object]
     report: Callable[[str, T], None]
     on_marked: Callable[[Run, Collection[str]], None] | None = None
@@ -172,13 +205,12 @@ class _Titled(_Sampled):
     def find_sent(self, values: Collection[bytes | str]) -> Iterator[list[SampledDocument]]:
         """Those that were sent whose title is, or was, a shared one."""
         keys = {key for packed in values if isinstance(packed, bytes) for key in unpack_keys(packed)}
-        found = list(self._load(self._titles.find(keys), is_sent=True))
-        yield from (found[at : at + _PART] for at in range(0, len(found), _PART))
+        documents = self._load(self._titles.find(keys), is_sent=True)
+        while found := list(islice(documents, _PART)):
+            yield found
 
     def _load(self, url_ids: Iterator[int], *, is_sent: bool) -> Iterator[SampledDocument]:
-        wanted = list(url_ids)
-        for at in range(0, len(wanted), _PART):
-            part = wanted[at : at + _PART]
+        while part := list(islice(url_ids, _PART)):
             yield from self._run.read(
                 document_queries.load_sampled, source_id=self._run.source_id, url_ids=part, types=HTML, is_sent=is_sent
             )
@@ -186,19 +218,15 @@ class _Titled(_Sampled):
 
 def load_of_hosts(run: Run) -> OfHosts:
     """What is frozen of the hosts of a source; nothing of what it says itself."""
-    blocks, titles = _load(run, COMMON_BLOCKS), _load(run, COMMON_TITLES)
     return OfHosts(
-        {host: unpack_keys(packed) for host, packed in blocks.items()},
+        KeysOfHosts(_load(run, COMMON_BLOCKS)),
         _load(run, COMMON_LANGUAGES),
-        {host: unpack_keys(packed) for host, packed in titles.items()},
+        KeysOfHosts(_load(run, COMMON_TITLES)),
     )
 
 
 def _load(run: Run, common: Common[T]) -> dict[str, T]:
-    if not common.wanted(run):
-        return {}
-    frozen = run.read(common.table.load, source_id=run.source_id)
-    return {host: row.value for host, row in frozen.items() if row.value}
+    return run.read(common.table.load_values, source_id=run.source_id) if common.wanted(run) else {}
 
 
 def freeze(run: Run, cache: DocumentCache, common: Common[T], titles: TitleCounts | None = None) -> bool:
@@ -211,18 +239,11 @@ def freeze(run: Run, cache: DocumentCache, common: Common[T], titles: TitleCount
     differed = _send_differing(run, cache, common, looked_at)
     if not run.project.cache.preserve:
         return differed
-    frozen = run.read(common.table.load, source_id=run.source_id)
     sampled = looked_at.sample() if common.wanted(run) else {}
-    for host, documents in sampled.items():
-        digest = _digest(documents)
-        if host not in frozen or frozen[host].sample != digest:
-            _freeze_host(run, cache, common, host, documents, digest, frozen.get(host))
-    for host in frozen.keys() - sampled.keys():
-        row = frozen[host]
-        if row.value:
-            _write(run, common, Frozen(host, row.version + 1, b"", common.nothing, row.value))
-        else:
-            run.write(common.table.forget, source_id=run.source_id, host=host)
+    freezing = _Freezing(run, cache, common, run.read(common.table.load, source_id=run.source_id))
+    freezing.look_at(sampled)
+    freezing.leave_out(sampled)
+    freezing.report_rest()
     return _send_differing(run, cache, common, looked_at) or differed
 
 
@@ -244,46 +265,106 @@ def _digest(documents: Sequence[SampledDocument]) -> bytes:
     return digest.digest()
 
 
-def _freeze_host(
-    run: Run,
-    cache: DocumentCache,
-    common: Common[T],
-    host: str,
-    documents: Sequence[SampledDocument],
-    digest: bytes,
-    frozen: Frozen[T] | None,
-) -> None:
-    before = common.nothing if frozen is None else frozen.value
-    version = 0 if frozen is None else frozen.version
-    records = _Records(cache, documents)
-    value = common.find(iter(records), before)
-    # Where the cache gave most of its records up, what is known stays.
-    if value == before or records.read * 2 < len(documents):
-        _write(run, common, Frozen(host, version, digest, before, None))
-    else:
-        common.report(host, value)
-        _write(run, common, Frozen(host, version + 1, digest, value, before))
+class _Look(NamedTuple):
+    """The documents of a host that tell what they have in common, their digest, and what was seen of those with a record."""
+
+    host: str
+    documents: Sequence[SampledDocument]
+    digest: bytes
+    counts: Counter[Hashable]
 
 
-def _write(run: Run, common: Common[T], frozen: Frozen[T]) -> None:
-    run.write(common.table.freeze, source_id=run.source_id, frozen=frozen)
-    reach(f"{common.name}.frozen")
+@dataclass(slots=True)
+class _Freezing(Generic[T]):
+    """Freezes one thing for all hosts; ``frozen`` is what is known of them."""
 
+    run: Run
+    cache: DocumentCache
+    common: Common[T]
+    frozen: Mapping[str, Frozen[T]]
+    _rows: list[Frozen[T]] = field(default_factory=list)
+    _named: int = 0
 
-class _Records:
-    """The records of documents, one after the other, and how many were read."""
+    def look_at(self, sampled: Mapping[str, Sequence[SampledDocument]]) -> None:
+        """Freezes what documents of hosts have in common, where they are other ones than before."""
+        part: list[_Look] = []
+        records = 0
+        for host, documents in sampled.items():
+            digest = _digest(documents)
+            if host in self.frozen and self.frozen[host].sample == digest:
+                continue
+            part.append(_Look(host, documents, digest, Counter()))
+            records += len(documents)
+            if records >= _PART:
+                self._look_at_part(part)
+                part, records = [], 0
+        self._look_at_part(part)
+        self._write()
 
-    def __init__(self, cache: DocumentCache, documents: Sequence[SampledDocument]) -> None:
-        self._cache = cache
-        self._documents = documents
-        self.read = 0
+    def leave_out(self, sampled: Collection[str]) -> None:
+        """Nothing is known any more of hosts that are not among these."""
+        gone = [self.frozen[host] for host in self.frozen.keys() - sampled]
+        for row in gone:
+            if row.value:
+                self._add(Frozen(row.host, row.version + 1, b"", self.common.nothing, row.value))
+        self._write()
+        for hosts in split([row.host for row in gone if not row.value]):
+            self.run.write(self.common.table.forget, source_id=self.run.source_id, hosts=hosts)
 
-    def __iter__(self) -> Iterator[Record]:
-        for document in self._documents:
-            record = _read_record(self._cache, document)
+    def report_rest(self) -> None:
+        """Says of how many hosts the log does not say what was frozen."""
+        if self._named > _MOST_NAMED:
+            logger.info("%s of %d more hosts are other ones", self.common.name, self._named - _MOST_NAMED)
+
+    def _look_at_part(self, part: Sequence[_Look]) -> None:
+        read = self._count(part)
+        for look in part:
+            before, version = self._known(look.host)
+            value = self.common.find(look.counts, read[look.host], before)
+            # Where the cache gave most of its records up, what is known stays.
+            if value == before or read[look.host] * 2 < len(look.documents):
+                self._add(Frozen(look.host, version, look.digest, before, None))
+            else:
+                self._report(look.host, value)
+                self._add(Frozen(look.host, version + 1, look.digest, value, before))
+
+    def _known(self, host: str) -> tuple[T, int]:
+        """What is frozen of a host, and its version."""
+        row = self.frozen.get(host)
+        return (self.common.nothing, 0) if row is None else (row.value, row.version)
+
+    def _count(self, part: Sequence[_Look]) -> Counter[str]:
+        """Counts what is seen of the documents of hosts; returns how many records of each were read."""
+        wanted = [
+            (look, document)
+            for look in part
+            # Of so few nothing becomes known.
+            if len(look.documents) >= self.common.fewest or self._known(look.host)[0]
+            for document in look.documents
+        ]
+        read = Counter[str]()
+        for look, document in sorted(wanted, key=lambda each: each[1].place or ()):
+            record = _read_record(self.cache, document)
             if record is not None:
-                self.read += 1
-                yield record
+                read[look.host] += 1
+                look.counts.update(self.common.list_seen(record))
+        return read
+
+    def _report(self, host: str, value: T) -> None:
+        self._named += 1
+        if self._named <= _MOST_NAMED:
+            self.common.report(host, value)
+
+    def _add(self, row: Frozen[T]) -> None:
+        self._rows.append(row)
+        if len(self._rows) == _HOSTS:
+            self._write()
+
+    def _write(self) -> None:
+        if self._rows:
+            self.run.write(self.common.table.freeze, source_id=self.run.source_id, rows=self._rows)
+            self._rows = []
+            reach(f"{self.common.name}.frozen")
 
 
 def _read_record(cache: DocumentCache, row: SampledDocument) -> Record | None:
@@ -296,8 +377,7 @@ def _read_record(cache: DocumentCache, row: SampledDocument) -> Record | None:
 
 def _send_differing(run: Run, cache: DocumentCache, common: Common[T], looked_at: _Sampled) -> bool:
     """Has the documents sent again that were, or may have been, sent with another value than is frozen; whether there are any."""
-    frozen = run.read(common.table.load, source_id=run.source_id)
-    changed = {host: (row.previous, row.value) for host, row in frozen.items() if row.previous is not None}
+    changed = run.read(common.table.load_changed, source_id=run.source_id)
     if not changed:
         return False
     found = False
@@ -325,11 +405,11 @@ def _differs(cache: DocumentCache, row: SampledDocument, common: Common[T], vers
 # What repeats on most pages of a host
 
 
-def cut_content(content: object, url: str, mimetype: str, blocks: Mapping[str, frozenset[int]]) -> object:
+def cut_content(content: object, url: str, mimetype: str, blocks: KeysOfHosts) -> object:
     """The text of a document without what is on most pages of its host."""
     if not blocks or not isinstance(content, str) or mimetype not in HTML:
         return content
-    return cut_blocks(content, blocks.get(urls.host_and_port(url), frozenset()))
+    return cut_blocks(content, blocks.find(urls.host_and_port(url)))
 
 
 def _cuts_blocks(run: Run) -> bool:
@@ -337,8 +417,7 @@ def _cuts_blocks(run: Run) -> bool:
     return content.mode == "main" and not content.keep
 
 
-def _find_blocks(records: Iterator[Record], before: bytes) -> bytes:
-    counts, number = count_blocks(map(_read_text, records))
+def _find_blocks(counts: Counter[int], number: int, before: bytes) -> bytes:
     return pack_keys(select_blocks(counts, number, before=unpack_keys(before)))
 
 
@@ -361,7 +440,9 @@ COMMON_BLOCKS: Final[Common[bytes]] = Common(
     table=BLOCKS,
     types=HTML,
     nothing=b"",
+    fewest=_FEWEST_DOCUMENTS,
     wanted=_cuts_blocks,
+    list_seen=lambda record: list_blocks(_read_text(record)),
     find=_find_blocks,
     apply=lambda record, packed: cut_blocks(_read_text(record), unpack_keys(packed)),
     report=_report_blocks,
@@ -387,10 +468,15 @@ def _choose_languages(record: Record, usual: str) -> tuple[str, ...]:
     return weigh_usual(str(record.get("content") or ""), told, usual) or languages
 
 
-def _find_language(records: Iterator[Record], before: str) -> str:
-    said = (record for record in records if record.get("language_guess") not in {Guess.DEFAULT, Guess.SCRIPT})
-    languages = [record.get("language") for record in said]
-    counts = Counter(str(language).partition("-")[0] for language in languages if language)
+def _list_language(record: Record) -> Sequence[str]:
+    """The language of a record, where it says one itself."""
+    language = record.get("language")
+    if not language or record.get("language_guess") in {Guess.DEFAULT, Guess.SCRIPT}:
+        return ()
+    return (str(language).partition("-")[0],)
+
+
+def _find_language(counts: Counter[str], _: int, before: str) -> str:
     return select_usual(counts, before=before, least=_FEWEST_DOCUMENTS)
 
 
@@ -403,7 +489,9 @@ COMMON_LANGUAGES: Final[Common[str]] = Common(
     table=LANGUAGES,
     types=None,
     nothing="",
+    fewest=_FEWEST_DOCUMENTS,
     wanted=lambda run: not run.source.content.language,
+    list_seen=_list_language,
     find=_find_language,
     apply=_choose_languages,
     report=_report_language,
@@ -413,13 +501,13 @@ COMMON_LANGUAGES: Final[Common[str]] = Common(
 # The titles that pages of a host share
 
 
-def tell_title(record: Record, url: str, mimetype: str, shared: Mapping[str, frozenset[int]]) -> object:
+def tell_title(record: Record, url: str, mimetype: str, shared: KeysOfHosts) -> object:
     """The title of a document, by its record and by what its host shares."""
     title = record.get("title")
-    keys = shared.get(urls.host_and_port(url)) if shared else None
+    keys = shared.find(urls.host_and_port(url)) if shared else frozenset[int]()
     if mimetype not in HTML or (title and not keys):
         return title
-    return choose_title(_name(record, url), keys or ())
+    return choose_title(_name(record, url), keys)
 
 
 def _name(record: Record, url: str) -> NamedPage:
@@ -433,8 +521,7 @@ def _name(record: Record, url: str) -> NamedPage:
     )
 
 
-def _find_titles(records: Iterator[Record], before: bytes) -> bytes:
-    counts = count_titles(_name(record, record["access_url"]) for record in records)
+def _find_titles(counts: Counter[int], _: int, before: bytes) -> bytes:
     return pack_keys(select_shared(counts, before=unpack_keys(before)))
 
 
@@ -447,7 +534,9 @@ COMMON_TITLES: Final[Common[bytes]] = Common(
     table=TITLES,
     types=HTML,
     nothing=b"",
+    fewest=FEWEST_SHARING,
     wanted=lambda run: True,
+    list_seen=lambda record: list_title_keys(_name(record, record["access_url"])),
     find=_find_titles,
     apply=lambda record, packed: choose_title(_name(record, record["access_url"]), unpack_keys(packed)),
     report=_report_titles,

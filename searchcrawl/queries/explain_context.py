@@ -355,7 +355,6 @@ def _add_rows(transaction: Transaction, source_id: int, found: Context, asked: s
     host, most = urls.host_and_port(url), source.scope.max_urls
     is_new = facts is None
     is_full = is_new and most and run_table.count_urls(transaction, source_id, without=REFUSED) >= most
-    language = LANGUAGES.load(transaction, source_id).get(host)
     found = replace(
         found,
         run=run_table.find_last(transaction, source_id),
@@ -378,7 +377,7 @@ def _add_rows(transaction: Transaction, source_id: int, found: Context, asked: s
         else 0,
         submitted=recrawl_table.is_submitted(transaction, source_id, asked),
         anchors=() if facts is None else anchor_table.load_of(transaction, facts.listed.url_id),
-        usual_language="" if language is None else language.value,
+        usual_language=LANGUAGES.find(transaction, source_id, host) or "",
         shared_titles=TITLES.find(transaction, source_id, host) or b"",
     )
     if facts is not None and not facts.is_orphan:

@@ -10,7 +10,7 @@ from searchcrawl import clock, urls
 from searchcrawl.admission.url_normalisation import LISTED_DEPTH
 from searchcrawl.cache.opening import use_cache
 from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
-from searchcrawl.delivery.freezing import choose_languages, tell_title
+from searchcrawl.delivery.freezing import KeysOfHosts, choose_languages, tell_title
 from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import CANONICAL_ETAG, Document, Fallback, FallbackReason, Guess, Outcome, Place
@@ -21,7 +21,6 @@ from searchcrawl.queries.explain_targets import find_last_url, show_canonical, s
 from searchcrawl.rules import recrawl, rendering
 from searchcrawl.rules.copy_order import build_order, describe_preference
 from searchcrawl.rules.decision import ROBOTS_ERROR, describe_unavailable
-from searchcrawl.rules.host_texts import unpack_keys
 from searchcrawl.rules.lifecycle import ORPHAN_RULE, Failures, find_unread_gap_ms, parse_unread
 from searchcrawl.rules.recrawl import Word
 from searchcrawl.rules.redirects import read_target
@@ -327,7 +326,7 @@ def _describe_fields(context: Context, place: Place, mimetype: str | None) -> st
         fields = cache.read_fields(place, url=context.url)
     languages = _describe_languages(context, fields)
     title = f'title "{fields["title"]}"' if fields.get("title") else ""
-    shared = {urls.host_and_port(context.url): unpack_keys(context.shared_titles)}
+    shared = KeysOfHosts({urls.host_and_port(context.url): context.shared_titles})
     told, shown = tell_title(fields, context.url, mimetype or "", shared), ""
     if told != fields.get("title"):
         shown = f'shown as "{told}", because {"other pages share its title" if title else "it has no title"}'

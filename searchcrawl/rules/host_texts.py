@@ -36,20 +36,15 @@ _COUNTED_CHARACTERS: Final = 1_000
 _LONG_LINE: Final = 25
 
 
-def count_blocks(texts: Iterable[str]) -> tuple[Counter[int], int]:
-    """On how many of the texts each block stands, and how many texts there are."""
-    counts: Counter[int] = Counter()
-    pages = 0
-    for text in texts:
-        lines = text.split("\n")
-        counted = {*lines[:_COUNTED_LINES], *lines[-_COUNTED_LINES:]}
-        counts.update({key_of(line) for line in counted if len(line) <= _COUNTED_CHARACTERS})
-        pages += 1
-    return counts, pages
+def list_blocks(text: str) -> set[int]:
+    """The blocks of a text that are counted, by their keys."""
+    lines = text.split("\n")
+    counted = {*lines[:_COUNTED_LINES], *lines[-_COUNTED_LINES:]}
+    return {key_of(line) for line in counted if len(line) <= _COUNTED_CHARACTERS}
 
 
 def select_blocks(counts: Counter[int], pages: int, *, before: Collection[int]) -> frozenset[int]:
-    """The blocks that are no content; ``before`` are those of the last time."""
+    """The blocks that are no content, of how many pages each stands on; ``before`` are those of the last time."""
     if pages < FEWEST_PAGES:
         return frozenset()
     found = [
@@ -121,17 +116,14 @@ def choose_title(page: NamedPage, shared: Collection[int]) -> str:
     return page.title or first
 
 
-def count_titles(pages: Iterable[NamedPage]) -> Counter[int]:
-    """How many of the pages have each title, or could have it, by its key."""
-    counts: Counter[int] = Counter()
-    for page in pages:
-        own = {key_of_own(page.title)} if page.title else set()
-        counts.update({*own, *map(key_of, _list_titles(page))})
-    return counts
+def list_title_keys(page: NamedPage) -> set[int]:
+    """The keys of the titles that a page has, or could have."""
+    own = {key_of_own(page.title)} if page.title else set[int]()
+    return {*own, *map(key_of, _list_titles(page))}
 
 
 def select_shared(counts: Counter[int], *, before: Collection[int]) -> frozenset[int]:
-    """The keys of the titles that pages share; ``before`` are those of the last time."""
+    """The keys of the titles that pages share, of how many have each; ``before`` are those of the last time."""
     return frozenset(
         key
         for key, count in counts.items()

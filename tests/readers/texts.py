@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Final
 
 from searchcrawl.delivery.anchors import LinkCounts
@@ -18,8 +19,8 @@ from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.host_texts import (
     MOST_TEXTS,
     WordCounts,
-    count_blocks,
     cut_blocks,
+    list_blocks,
     pack_keys,
     select_blocks,
     select_texts,
@@ -179,8 +180,8 @@ def texts_of_links(given: bytes) -> None:
 @declare("Home\n", "A line that is long enough to go\n", "line {n}\n", "\n", "é", "あ", "x" * 1_001, most=BODY)
 def blocks_of_site(given: bytes) -> None:
     text = given.decode("utf-8", "replace")
-    counts, pages = count_blocks([text] * 12)
-    blocks = select_blocks(counts, pages, before=frozenset(counts))
+    counts = Counter({block: 12 for block in list_blocks(text)})
+    blocks = select_blocks(counts, 12, before=frozenset(counts))
     assert unpack_keys(pack_keys(blocks)) == blocks
     assert unpack_keys(pack_keys(blocks)) == blocks
     half = frozenset(sorted(blocks)[::2])

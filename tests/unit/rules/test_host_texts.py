@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Collection
+from itertools import chain
 
 import pytest
 
@@ -14,10 +16,10 @@ from searchcrawl.rules.host_texts import (
     NamedPage,
     WordCounts,
     choose_title,
-    count_blocks,
-    count_titles,
     cut_blocks,
     key_of_own,
+    list_blocks,
+    list_title_keys,
     pack_keys,
     select_blocks,
     select_shared,
@@ -31,6 +33,10 @@ SITE = "http://example.com/"
 
 def page_of(url: str, title: str, *headings: str, naming: int | None = None, line: str = "") -> NamedPage:
     return NamedPage(SITE + url, title, headings, len(headings) if naming is None else naming, line)
+
+
+def count_titles(pages: list[NamedPage]) -> Counter[int]:
+    return Counter(chain.from_iterable(map(list_title_keys, pages)))
 
 
 def tell(pages: list[NamedPage]) -> list[str]:
@@ -122,8 +128,7 @@ LONG = "Subscribe to the letter of the house, it is free"
 
 
 def blocks_of(*texts: str, before: Collection[int] = ()) -> frozenset[int]:
-    counts, pages = count_blocks(texts)
-    return select_blocks(counts, pages, before=before)
+    return select_blocks(Counter(chain.from_iterable(map(list_blocks, texts))), len(texts), before=before)
 
 
 def pages_with(line: str, *, on: int, of: int = 20) -> list[str]:
