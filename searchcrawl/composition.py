@@ -410,5 +410,6 @@ def _build_hosts(fetch: Fetch) -> HostRegistry:
         delay_seconds=fetch.delay_seconds,
         host_concurrency=fetch.host_concurrency,
         sites=fetch.sites,
+        address_concurrency=fetch.address_concurrency,
         schedule=build_delay_schedule(fetch.windows, fetch.timezone, otherwise_seconds=fetch.delay_seconds),
     )

@@ -216,7 +216,7 @@ class Window:
                 # The hosts that have waited longest are tried first.
                 for _ in range(min(hosts.cap.count_free(now), len(self._capped))):
                     self._ready.append(self._capped.popleft())
-            while self._ready:
+            while self._ready or self._add_uncrowded():
                 entry = self._ready.popleft()
                 entry.scheduled = False
                 host = entry.host
@@ -232,12 +232,26 @@ class Window:
                     # With the same ``now``: by a later clock it could be ready again, and this loop would not end.
                     self._schedule(entry, now)
                     continue
+                if not hosts.addresses.acquire(host.name):
+                    # ``_add_uncrowded`` has it tried again.
+                    continue
                 if not hosts.cap.acquire(host.name, now):
+                    hosts.addresses.release(host.name)
                     entry.scheduled = True
                     self._capped.append(entry)
                     continue
                 return host.name, self._take(entry, now)
             return None
+
+    def _add_uncrowded(self) -> bool:
+        """Has a host tried again that waited for its address, where that has room; False where none does."""
+        while (name := self.hosts.addresses.next_waiting()) is not None:
+            entry = self._by_host.get(name)
+            if entry is not None and not entry.scheduled:
+                entry.scheduled = True
+                self._ready.append(entry)
+                return True
+        return False
 
     def next_moment(self) -> float | None:
         """When the first claim may go that waits for a delay or for the cap on hosts; None if none does."""

@@ -31,6 +31,7 @@ from scrapy.utils.asyncio import run_in_thread
 from searchcrawl import clock
 from searchcrawl.failpoints import reach
 from searchcrawl.http.address_guard import AddressGuard, PublicGuard
+from searchcrawl.http.address_slots import AddressSlots
 from searchcrawl.http.connector import AddressForbidden, GuardedConnector
 from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, decode_body, parse_codings
 from searchcrawl.http.given_up_hosts import GivenUpHosts
@@ -104,6 +105,7 @@ class GuardedHandler(BaseDownloadHandler):
         own_origins: OwnOrigins,
         lookups: NameLookups,
         given_up: GivenUpHosts | None = None,
+        address_slots: AddressSlots | None = None,
         route: ProxyRoute | None = None,
         unread: UnreadBodies | None = None,
     ) -> None:
@@ -118,6 +120,7 @@ class GuardedHandler(BaseDownloadHandler):
         self._own_origins = own_origins
         self._lookups = lookups
         self._given_up = given_up or GivenUpHosts()
+        self._address_slots = address_slots
         self._unread = unread
         self._proxy = yarl.URL(route.url) if route is not None else None
         self._proxy_authorization = route.authorization if route is not None else None
@@ -131,9 +134,11 @@ class GuardedHandler(BaseDownloadHandler):
         stages = stages_of(crawler)
         run = stages.get(Run)
         fetch = run.source.fetch
+        guard, lookups = stages.get(AddressGuard), stages.get(NameLookups)
+        counts = fetch.address_concurrency and stages.find(ProxyRoute) is None
         return cls(
             crawler,
-            guard=stages.get(AddressGuard),
+            guard=guard,
             public_guard=stages.get(PublicGuard),
             rate_limiter=stages.get(RateLimiter),
             timeout_seconds=float(fetch.timeout_seconds),
@@ -141,7 +146,8 @@ class GuardedHandler(BaseDownloadHandler):
             verify=fetch.verify_certificates,
             tls_files=fetch.tls_files(run.project.root),
             own_origins=stages.get(OwnOrigins),
-            lookups=stages.get(NameLookups),
+            lookups=lookups,
+            address_slots=AddressSlots(lookups, guard, most=fetch.address_concurrency) if counts else None,
             given_up=stages.get(GivenUpHosts),
             route=stages.find(ProxyRoute),
             unread=stages.find(UnreadBodies),
@@ -150,7 +156,10 @@ class GuardedHandler(BaseDownloadHandler):
     async def download_request(self, request: Request) -> Response:
         """Fetches one URL; the answer's body is as sent, codings and all."""
         async with self._given_up.watch(request.meta["download_slot"]):
-            return await self._download(request)
+            if self._address_slots is None:
+                return await self._download(request)
+            async with self._address_slots.hold(request.url):
+                return await self._download(request)
 
     async def _download(self, request: Request) -> Response:
         meta = request.meta

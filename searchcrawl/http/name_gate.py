@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from searchcrawl.http.address_guard import AddressGuard
-from searchcrawl.http.name_lookups import NameLookups
+from searchcrawl.http.name_lookups import NameLookups, choose_first, is_address
 from searchcrawl.politeness.host_names import HostNames
 from searchcrawl.politeness.host_registry import HostRegistry
 
@@ -47,11 +47,16 @@ class NameGate(HostNames):
         self._waiting.setdefault(name, set()).add(host)
         return False
 
+    def find_address(self, host: str) -> str:
+        name = host.rpartition(":")[0]
+        if is_address(name):
+            return name.strip("[]")
+        return choose_first(name, self._guard.addresses_for(name) or self._lookups.peek(name), self._guard)
+
     def _find_name(self, host: str) -> str | None:
         """The name that DNS is asked for; None where it is an address, or the source file names one."""
         name = host.rpartition(":")[0]
-        is_address = name.startswith("[") or name[-1:].isdigit()
-        return None if is_address or self._guard.addresses_for(name) else name
+        return None if is_address(name) or self._guard.addresses_for(name) else name
 
     def _note_answer(self, name: str) -> None:
         hosts = self._waiting.pop(name, None)

@@ -34,6 +34,16 @@ _AHEAD_SECONDS: Final = 30.0
 _HOLDS_SECONDS: Final = 15.0
 
 
+def is_address(host: str) -> bool:
+    """Whether the host of a URL is an address, with or without its brackets: no name of a host ends like one."""
+    return host.startswith("[") or ":" in host or host[-1:].isdigit()
+
+
+def choose_first(host: str, addresses: Iterable[str], guard: AddressGuard) -> str:
+    """The first of the addresses of a host that may be reached; empty where none may."""
+    return next((address for address in addresses if guard.may_connect(host, address)), "")
+
+
 class OtherProcesses(Protocol):
     """Whom a process asks before it looks a name up."""
 
@@ -98,6 +108,12 @@ class NameLookups:
         if answer.error is not None:
             raise OSError(answer.error)
         return answer.addresses
+
+    async def find_first(self, host: str, guard: AddressGuard) -> str:
+        """The first address of a host that ``guard`` lets be reached, empty where it lets none; raises OSError."""
+        if is_address(host):
+            return host
+        return choose_first(host, guard.addresses_for(host) or await self.find(host), guard)
 
     async def find_answer(self, name: str) -> DnsAnswer:
         """What DNS says of a name in lower case."""

@@ -17,3 +17,7 @@ class HostNames:
         ``HostRegistry.note_names`` follows once it has answered. For the event loop.
         """
         return True
+
+    def find_address(self, host: str) -> str:
+        """The address to which the next request is sent, as far as it is known; empty where it is not."""
+        return ""

@@ -20,6 +20,7 @@ from searchcrawl import clock
 from searchcrawl.codes import BUSY, OVERLOADED, UNREACHABLE
 from searchcrawl.exceptions import StoreError
 from searchcrawl.items import Document, Outcome
+from searchcrawl.politeness.address_cap import AddressCap
 from searchcrawl.politeness.host_cap import HostCap
 from searchcrawl.politeness.host_names import HostNames
 from searchcrawl.politeness.host_state import HostState
@@ -110,7 +111,8 @@ class HostRegistry:
     ``host_concurrency`` requests go to one host at once; only one where a delay is in force (C2), after a failure, and
     as long as nobody knows whether its robots.txt asks for a delay. A delay counts from the end of the answer before:
     the time that a request takes must not shorten the pause that a host sees. ``schedule`` is given where the delay
-    changes with the hour. ``sites`` caps the hosts that are requested at once (0: no cap, C3).
+    changes with the hour. ``sites`` caps the hosts that are requested at once (0: no cap, C3),
+    ``address_concurrency`` the requests to one address (0: no cap).
 
     All methods are quick. Any thread may call those that take a ``name``; those that take a HostState are called by the
     window, which holds ``lock``.
@@ -122,6 +124,7 @@ class HostRegistry:
         delay_seconds: float,
         host_concurrency: int,
         sites: int = 0,
+        address_concurrency: int = 0,
         schedule: DelaySchedule | None = None,
         most_hosts: int = _MOST_HOSTS,
     ) -> None:
@@ -148,6 +151,7 @@ class HostRegistry:
         #: whether any host was there
         self.any_there = False
         self.names = HostNames()
+        self.addresses = AddressCap(address_concurrency, lambda host: self.names.find_address(host))  # noqa: PLW0108  # others follow
         #: called under the lock with a host whose next claim may be allowed now
         self.on_free: Callable[[HostState], None] = lambda host: None
         self.update_delay()
@@ -355,6 +359,7 @@ class HostRegistry:
     def end_request(self, host: HostState) -> None:
         """Notes that a request to a host has ended."""
         host.in_flight -= 1
+        self.addresses.release(host.name)
         self._release_cap(host)
         self._free(host)
 
@@ -371,13 +376,17 @@ class HostRegistry:
         with self.lock:
             host = self.find_or_add(name)
             claim_is_next = host.has_claims and host.side_was_last and host.blocked_code is None
+            self.addresses.withdraw_side(name)
             may_send = self.names.is_known(name) and self._may_send(host)
             if not may_send or self.count_free(host) <= 0 or claim_is_next:
                 host.waiters.append(wake)
                 return _LONGEST_WAIT_SECONDS
             if host.next_at > now:
                 return min(host.next_at - now, _LONGEST_WAIT_SECONDS)
+            if not self.addresses.acquire_side(name):
+                return _RETRY_SECONDS
             if not self.cap.acquire(name, now):
+                self.addresses.release(name)
                 return _RETRY_SECONDS
             host.side_waiting -= 1
             self.begin_request(host, now, side=True)
@@ -394,6 +403,7 @@ class HostRegistry:
         with self.lock:
             host = self.find_or_add(name)
             host.side_waiting -= 1
+            self.addresses.withdraw_side(name)
             self._free(host)
 
     def release_request(self, name: str) -> None:

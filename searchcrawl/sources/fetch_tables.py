@@ -121,6 +121,12 @@ class Fetch(Table):
     host_concurrency: PositiveCount = key(
         4, "The requests to one host that may run at the same time; it is 1 while a delay is in force.", unit="requests"
     )
+    address_concurrency: Count = key(
+        0,
+        "The requests to one IP address that may run at the same time, whatever the number of its hosts; 0 is no limit, "
+        "and so is any number with `proxy`.",
+        unit="requests",
+    )
     processes: Processes = key(
         1,
         "The processes of a run: one keeps the URL table and the index, the others visit and read pages. A source "
