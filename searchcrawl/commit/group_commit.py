@@ -45,6 +45,8 @@ GROUP_PAGES: Final = 128
 #: Each group costs some twenty statements, however small it is.
 GROUP_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 0.01
+#: So long the sitemap of a host waits for the next one where no page is under way: each would be a group of its own, with a sync.
+_SITEMAP_SECONDS: Final = 0.02
 #: So many bytes of bodies and texts may be in a group, and wait for the next one, or one item that is larger.
 _MOST_BYTES: Final = 16 << 20
 
@@ -151,6 +153,8 @@ class GroupCommit:
         self._turned.open()
         self._review = review
         self._next_look = 0.0
+        #: until then the next sitemap is one of many
+        self._many_sitemaps_until = 0.0
         self._listeners = listeners
         self._queue = waiting
         self._unsent_bytes = run.read(document_table.count_waiting, run.source_id)[1]
@@ -238,7 +242,7 @@ class GroupCommit:
             self._listeners.on_commit(0, ())
 
     def _next_group(self) -> tuple[list[Item], bool]:
-        """Waits for a group that is full, old enough, large enough for a batch, or the last one in flight.
+        """Waits for a group that is full, old enough, large enough for a batch, or the last one in flight (but for sitemaps).
 
         Returns it, and whether the queue was closed.
         """
@@ -248,21 +252,33 @@ class GroupCommit:
         group = [first]
         room = self._run.project.cache.threshold_bytes - self._unsent_bytes - _count_bytes(first)
         held = _count_held(first)
-        deadline = clock.monotonic() + GROUP_SECONDS
+        now = taken = clock.monotonic()
+        deadline, patience = now + GROUP_SECONDS, self._find_patience(first, now)
         while len(group) < self._queue.group_pages and room > 0 and held < _MOST_BYTES:
             try:
                 item = self._queue.take_nowait()
             except queue.Empty:
-                if self._listeners.in_flight() == 0 or clock.monotonic() >= deadline:
+                now = clock.monotonic()
+                if now >= deadline or (now >= taken + patience and self._listeners.in_flight() == 0):
                     break
                 self._pass_time()
                 continue
             if item is None:
                 return group, True
             group.append(item)
+            if patience:
+                taken = clock.monotonic()
             room -= _count_bytes(item)
             held += _count_held(item)
         return group, False
+
+    def _find_patience(self, first: Item, now: float) -> float:
+        """How long a group waits for its next item where no page is under way, in seconds: 0 but where one sitemap follows the other."""
+        if not isinstance(first, SitemapPart):
+            return 0.0
+        is_one_of_many = now < self._many_sitemaps_until
+        self._many_sitemaps_until = now + GROUP_SECONDS
+        return _SITEMAP_SECONDS if is_one_of_many else 0.0
 
     def _commit(self, group: Sequence[Item]) -> None:
         run = self._run
