@@ -1,3 +1,3 @@
-"""When a host may be asked. The reactor asks; the thread "claiming" reserves slots of hosts that share a store, and a
-few single requests do it in helper threads.
+"""When a host may be asked. The reactor asks; the thread "hosts" takes hosts for this process from the store, which several
+processes share, and hands them over. Dry runs do that in helper threads.
 """

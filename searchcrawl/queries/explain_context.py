@@ -31,12 +31,13 @@ from searchcrawl.sources.effective import BUILT_IN, list_layers
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
 from searchcrawl.sources.loading import build_boundary, build_index_filter, build_rewriting, read_start_urls
 from searchcrawl.sources.project import Project
-from searchcrawl.store import host_table, source_table
+from searchcrawl.store import host_table, owned_hosts, source_table
 from searchcrawl.store.documents import anchor_table, duplicate_key_table
 from searchcrawl.store.documents.duplicate_key_table import CanonicalTarget
 from searchcrawl.store.documents.frozen_table import LANGUAGES, TITLES
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.host_table import HostPause
+from searchcrawl.store.owned_hosts import HostTurn
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.urls import link_table, pattern_table, recrawl_table, url_queries
@@ -117,6 +118,8 @@ class Context:
     robots: RobotsFile | None
     #: the pause of its host that is in force now
     block: HostPause | None
+    #: who asks its host now, where a process does
+    turn: HostTurn | None
     #: None where the source never saw it
     facts: UrlFacts | None = None
     #: None where the source never ran
@@ -344,6 +347,7 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         discarded=build_reason("rewrite", named.decision, source) if named.code else None,
         robots=_read_robots(transaction, inputs, url) if source.obeys_robots else None,
         block=host_table.find_block(transaction, urls.host_and_port(url), clock.now_ms()),
+        turn=owned_hosts.find_turn(transaction, urls.host_and_port(url)),
         facts=facts,
     )
     return found if source_id is None else _add_rows(transaction, source_id, found, asked)

@@ -27,6 +27,7 @@ from searchcrawl.rules.redirects import read_target
 from searchcrawl.rules.rendering import NO_TEXT, RUNS, RenderRecord
 from searchcrawl.sources.config import Lifecycle
 from searchcrawl.sources.fingerprint import describe_keys
+from searchcrawl.store.owned_hosts import HostTurn
 from searchcrawl.store.states import FetchState, Leaving
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 from searchcrawl.wording import counted
@@ -200,6 +201,17 @@ def _show_block(context: Context) -> Iterator[Step]:
     if context.block is not None:
         until, why = clock.iso(context.block.until_ms), explain_block(context.block.code)
         yield Step("host", "waits", f"{context.block.name} gets no request from any run before {until} {why}")
+    elif context.turn is not None and context.turn.now.source != context.source.name:
+        yield Step("host", "waits", _describe_turn(context.turn, urls.host_and_port(context.url), context.source.name))
+
+
+def _describe_turn(turn: HostTurn, host: str, name: str) -> str:
+    """Who asks a host that this source does not ask now, and when its turn comes."""
+    now = f"{host} is asked by {turn.now.describe()} now"
+    if turn.following is None:
+        return f"{now}; it hands the host over within seconds of a request for it"
+    next_one = name if turn.following.source == name else turn.following.describe()
+    return f"{now}; {next_one} has the next turn, in a few seconds at most"
 
 
 def _describe_robots_of_visit(listed: ListedUrl, file: str) -> Step:

@@ -42,7 +42,7 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, describe_keys, find_forcing_keys
 from searchcrawl.sources.loading import is_source_name, list_source_names, stand_in_for
 from searchcrawl.sources.project import Project
-from searchcrawl.store import sitemap_table, source_table
+from searchcrawl.store import owned_hosts, sitemap_table, source_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import job_table, lease, run_table
@@ -109,6 +109,7 @@ def _read_status(transaction: Transaction, *, source: Source, preserve: bool) ->
             **dict.fromkeys(("documents", "waiting", "quarantined"), 0),
             "force_recrawl": None,
             "refused_links": [],
+            "hosts": None,
             "warnings": [*_warn_of_source(source)],
         }
     totals = document_table.count_totals(transaction, source_id)
@@ -128,6 +129,7 @@ def _read_status(transaction: Transaction, *, source: Source, preserve: bool) ->
         **totals,
         "force_recrawl": _find_recrawl_reason(transaction, source_id, source),
         "refused_links": [{"rule": row.rule, "host": row.host, "count": row.links} for row in links],
+        "hosts": owned_hosts.count_hosts(transaction, source_id, clock.now_ms())._asdict() if executing else None,
         "warnings": [
             *_warn_of_source(source, run),
             *warn_of_rendering(source, run.counts, url_queries.find_lacking(transaction, source_id, apart=NO_TEXT)),

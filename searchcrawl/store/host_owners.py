@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Row, and_, bindparam, case, delete, insert, select, update
+from sqlalchemy import Row, and_, bindparam, case, delete, insert, select, text, update
 
 from searchcrawl import clock
 from searchcrawl.store.engine.database import Transaction
@@ -21,7 +21,7 @@ from searchcrawl.store.runs import holder, lease
 from searchcrawl.store.schema import host_owners, hosts
 
 #: ``hosts.wanted_id`` of a host that was handed over, and whose new owner does not know of it yet.
-_HANDED: Final = -1
+HANDED: Final = -1
 #: So long the end of a lease is kept of an owner that has died.
 _KEPT_MS: Final = 86_400_000
 #: So long an owner on another machine may go on asking after its lease was found expired: until its next renewal.
@@ -33,7 +33,7 @@ def register(transaction: Transaction) -> int:
     now_ms = dialect_of(transaction).read_clock_ms(transaction)
     old = transaction.execute(select(host_owners).where(host_owners.c.renewed_ms < now_ms - _KEPT_MS)).all()
     # A living one seems old where the clock was set.
-    ended = sorted(row.id for row in old if not _is_living(transaction, row))
+    ended = sorted(row.id for row in old if not is_living(transaction, row))
     write_parts(transaction, delete(host_owners), host_owners.c.id, ended)
     values = {"holder": holder.describe_own(), "renewed_ms": now_ms, "beat_ms": clock.boot_ms()}
     owner_id: int = transaction.execute(insert(host_owners).values(values).returning(host_owners.c.id)).scalar_one()
@@ -53,7 +53,7 @@ def end(transaction: Transaction, owner_id: int) -> None:
 
     Those that others want are theirs now; the rest is free.
     """
-    here = select(hosts.c.id).where(hosts.c.owner_id == owner_id, _IS_WANTED)
+    here = select(hosts.c.id).where(hosts.c.owner_id == owner_id, _IS_CONTESTED)
     wanted = _lock(transaction, [row.id for row in transaction.execute(here)])
     write_rows(
         transaction,
@@ -85,7 +85,7 @@ def take(
     own = host_owners.c.id == owner_id, host_owners.c.ended_ms.is_(None)
     if not has_row(transaction, *own):
         return None
-    others = {number for row in rows for number in (row.owner_id, row.wanted_id)} - {0, owner_id, _HANDED}
+    others = {number for row in rows for number in (row.owner_id, row.wanted_id)} - {0, owner_id, HANDED}
     ended = _find_ended(transaction, others, {row.owner_id for row in rows} - {0, owner_id})
     living = others - ended.keys()
     now_ms = dialect_of(transaction).read_clock_ms(transaction)
@@ -94,7 +94,7 @@ def take(
     missed = [
         {"row_id": row.id, "new_wanted": owner_id, "new_since": begun[row.id]}
         for row in rows
-        if row.id not in taken and row.wanted_id not in {_HANDED, owner_id}
+        if row.id not in taken and row.wanted_id not in {HANDED, owner_id}
         if row.wanted_id not in living or begun[row.id] < row.wanted_ms
     ]
     write_rows(transaction, _WANT, missed)
@@ -145,13 +145,13 @@ def _find_wait(row: Row[Any], ended_ms: int | None, delay_ms: int, now_ms: int) 
 def _find_ended(transaction: Transaction, owner_ids: Collection[int], owning: Collection[int]) -> dict[int, int | None]:
     """Those of the owners that have ended, each with the end of a lease that died; those among ``owning`` are marked."""
     rows = {row.id: row for row in read_parts(transaction, select(host_owners), host_owners.c.id, owner_ids)}
-    dead = sorted(number for number, row in rows.items() if not _is_living(transaction, row))
+    dead = sorted(number for number, row in rows.items() if not is_living(transaction, row))
     # Locked, and looked at once more: it may be renewing its lease.
     query = select(host_owners).order_by(host_owners.c.id).with_for_update()
     locked = {row.id: row for row in read_parts(transaction, query, host_owners.c.id, dead)}
     ended: dict[int, int | None] = {number: None for number in owner_ids if number not in rows or number in dead}
     for number, row in locked.items():
-        if _is_living(transaction, row):
+        if is_living(transaction, row):
             del ended[number]
             continue
         ended[number] = row.ended_ms
@@ -175,23 +175,24 @@ def _find_end_of_lease(transaction: Transaction, row: Row[Any]) -> int:
     return now_ms + _UNSEEN_MS
 
 
-def _is_living(transaction: Transaction, row: Row[Any]) -> bool:
+def is_living(transaction: Transaction, row: Row[Any]) -> bool:
+    """Whether an owner lives, and has not lost its lease."""
     return row.ended_ms is None and lease.is_valid(transaction, row)
 
 
 def find_contested(transaction: Transaction, owner_id: int) -> tuple[list[int], dict[int, TakenHost]]:
     """The hosts of an owner that another process wants, and those that were handed over to it since the last call."""
-    query = select(hosts).where(hosts.c.owner_id == owner_id, hosts.c.wanted_id != 0)
+    query = select(hosts).where(hosts.c.owner_id == owner_id, _IS_CONTESTED)
     rows = transaction.execute(query).all()
     now_ms = dialect_of(transaction).read_clock_ms(transaction)
-    handed = {row.id: _find_wait(row, None, 0, now_ms) for row in rows if row.wanted_id == _HANDED}
-    return [row.id for row in rows if row.wanted_id != _HANDED], handed
+    handed = {row.id: _find_wait(row, None, 0, now_ms) for row in rows if row.wanted_id == HANDED}
+    return [row.id for row in rows if row.wanted_id != HANDED], handed
 
 
 def accept(transaction: Transaction, owner_id: int, host_ids: Collection[int]) -> None:
     """Notes that an owner knows of hosts that were handed over to it: others may want them from now on."""
     _lock(transaction, host_ids)
-    here = update(hosts).where(hosts.c.owner_id == owner_id, hosts.c.wanted_id == _HANDED).values(wanted_id=0)
+    here = update(hosts).where(hosts.c.owner_id == owner_id, hosts.c.wanted_id == HANDED).values(wanted_id=0)
     write_parts(transaction, here, hosts.c.id, host_ids)
 
 
@@ -204,15 +205,17 @@ def note_delays(transaction: Transaction, owner_id: int, delays_ms: Mapping[int,
     write_rows(transaction, _NOTE_DELAY, rows)
 
 
+#: As in its index: a planner does not see the values of parameters.
+_IS_CONTESTED: Final = text("wanted_id != 0")
 _IS_WANTED: Final = hosts.c.wanted_id > 0
 _OWNED: Final = update(hosts).where(and_(hosts.c.id == bindparam("row_id"), hosts.c.owner_id == bindparam("old_owner")))
 _NOTE_DELAY: Final = _OWNED.values(delay_ms=bindparam("new_delay"))
-_PASS_ON: Final = _OWNED.values(owner_id=bindparam("new_owner"), wanted_id=_HANDED)
+_PASS_ON: Final = _OWNED.values(owner_id=bindparam("new_owner"), wanted_id=HANDED)
 _HAND_OVER: Final = _OWNED.values(
     next_allowed_ms=bindparam("new_allowed"),
     reserved_ms=bindparam("new_noted"),
     owner_id=case((_IS_WANTED, hosts.c.wanted_id), else_=0),
-    wanted_id=case((_IS_WANTED, _HANDED), else_=0),
+    wanted_id=case((_IS_WANTED, HANDED), else_=0),
 )
 
 
@@ -224,10 +227,3 @@ def hand_over(transaction: Transaction, owner_id: int, waits_ms: Mapping[int, in
         for host_id, wait_ms in sorted(waits_ms.items())
     ]
     write_rows(transaction, _HAND_OVER, rows)
-
-
-def describe_owner(transaction: Transaction, name: str) -> str | None:
-    """Which living process owns ``host:port``, for people; None where none does."""
-    query = select(host_owners).join(hosts, hosts.c.owner_id == host_owners.c.id).where(hosts.c.name == name)
-    row = transaction.execute(query).one_or_none()
-    return holder.describe(row.holder) if row is not None and _is_living(transaction, row) else None

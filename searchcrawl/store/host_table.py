@@ -30,13 +30,18 @@ MAX_BLOCK_MS: Final = 3_600_000
 _SKEW_MS: Final = 5_000
 
 
+def cut_name(name: str) -> str:
+    """``host:port`` as it is stored."""
+    return name[:_MAX_NAME_CHARACTERS]
+
+
 def find_or_add(transaction: Transaction, names: Iterable[str]) -> dict[str, int]:
     """The ids of hosts by name (``host:port``); new hosts are added, and the use of all is noted.
 
     Names too long for any host share one row if they begin alike. Until the transaction ends the ids stay valid: a row
     that may be deleted (``purge_unused``) is locked, and its use is noted. So no ids may be kept for later transactions.
     """
-    stored = {name: name[:_MAX_NAME_CHARACTERS] for name in names}
+    stored = {name: cut_name(name) for name in names}
     wanted, now_ms = sorted(set(stored.values())), clock.now_ms()
     rows = _find(transaction, wanted)
     late = {host_id for host_id, used_ms in rows.values() if not is_recent(used_ms, now_ms)}
@@ -173,7 +178,7 @@ def find_blocks(
     if names is None:
         rows = transaction.execute(query.where(text("closed_until_ms > 0")).limit(most)).all()
         return [HostPause(*row) for row in rows]
-    stored = {name[:_MAX_NAME_CHARACTERS]: name for name in names}
+    stored = {cut_name(name): name for name in names}
     found = read_parts(transaction, query, hosts.c.name, sorted(stored))
     return [HostPause(stored[row.name], row.closed_until_ms, row.closed_code) for row in found]
 
@@ -185,7 +190,7 @@ def find_block(transaction: Transaction, name: str, now_ms: int) -> HostPause | 
 
 def answers_any(transaction: Transaction, name: str) -> bool:
     """Whether a host is known to answer any path with a page, even a path that cannot exist (L9)."""
-    query = select(hosts.c.answers_any).where(hosts.c.name == name[:_MAX_NAME_CHARACTERS])
+    query = select(hosts.c.answers_any).where(hosts.c.name == cut_name(name))
     return bool(transaction.execute(query).scalar())
 
 

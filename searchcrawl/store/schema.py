@@ -495,6 +495,7 @@ hosts = Table(
     # When it was last known to be used, some hours late (store.host_table); 0: that was never noted.
     Column("used_ms", BigInteger, nullable=False, server_default="0"),
     Index("ix_hosts_closed_until_ms", "closed_until_ms", sqlite_where=text("closed_until_ms > 0")),
+    Index("ix_hosts_owned", "owner_id", sqlite_where=text("owner_id != 0")),
     Index("ix_hosts_wanted", "owner_id", sqlite_where=text("wanted_id != 0")),
 )
 

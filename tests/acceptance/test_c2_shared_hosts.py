@@ -108,6 +108,31 @@ def test_c2_hosts_when_one_of_two_crawls_is_stopped_or_killed_then_the_other_tak
     assert_whole(project, 5 * 18)
 
 
+@pytest.mark.matrix
+def test_l1_host_when_another_run_asks_it_then_explain_and_status_say_so(
+    site: SiteProcess, forks: Forks, tmp_path: Path
+) -> None:
+    project = shared(site, tmp_path, hosts=3, pages=60)
+    with started(forks.start(project.folder, "crawl", NAMES[0])) as running:
+        running.until(lambda: len(by_host(site.log(robots=False))) == 3)
+        running.freeze(lambda: not is_being_written(project.folder))
+        url = f"/{NAMES[1]}/0.html"
+        explained = project.ask("explain", site.url("shared0.acme.test", url), "--source", NAMES[1])
+        own = project.ask("explain", site.url("shared0.acme.test", url), "--source", NAMES[0])
+        status = project.ask("status", NAMES[0])
+        shown = project.command("status", NAMES[0]).stdout
+        never = project.ask("status", NAMES[1])
+
+    steps = {step["step"]: step for step in explained["steps"]}
+    assert steps["host"]["outcome"] == "waits"
+    assert f"is asked by process {running.pid} on" in steps["host"]["detail"]
+    assert f"(source {NAMES[0]}) now" in steps["host"]["detail"]
+    assert "host" not in {step["step"] for step in own["steps"]}
+    assert status["hosts"] == {"in_hand": 3, "waiting": 0, "pausing": 0}
+    assert never["hosts"] is None
+    assert "hosts in hand" in shown
+
+
 class Rounds:
     """Two crawls of a project, the first of which is struck; a context manager: at its end none of them runs."""
 

@@ -95,6 +95,9 @@ def _show_one(status: Mapping[str, Any]) -> None:
             ("started", run["started"]),
             ("ended", f"{run['ended']} ({run['end_reason']})" if run["ended"] else "not yet"),
         ]
+    if hosts := status.get("hosts"):
+        lines.append(("hosts in hand", f"{hosts['in_hand']} ({hosts['pausing']} of them asked for a pause)"))
+        lines.append(("hosts that another process asks", str(hosts["waiting"])))
     if status["next_run"]:
         lines.append(("next run", status["next_run"]))
     lines += [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -12,14 +13,15 @@ from sqlalchemy import select, update
 
 from searchcrawl import clock
 from searchcrawl.politeness.backoff import HostBackoff
-from searchcrawl.store import host_owners, host_table
+from searchcrawl.store import host_owners, host_table, owned_hosts
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.host_owners import TakenHost
 from searchcrawl.store.host_table import HostReport
-from searchcrawl.store.runs import holder
+from searchcrawl.store.runs import holder, lease
 from searchcrawl.store.runs.lease import BEAT_SECONDS, EXPIRY_MS
 from searchcrawl.store.schema import host_owners as owners_of_hosts
 from searchcrawl.store.schema import hosts
+from tests.unit.store.support_store import SOURCE
 
 HOST: Final = "a.test:80"
 DELAY_MS: Final = 2000
@@ -303,15 +305,48 @@ def test_owners_when_they_ended_then_no_number_is_given_again_and_old_ones_are_f
     assert wait(database, numbers[-1], host) == 0
 
 
-def test_owner_when_people_ask_then_it_is_named_as_long_as_it_lives(database: Database, host: int) -> None:
-    one = register(database)
-    before = database.read(host_owners.describe_owner, HOST)
+def test_owner_when_people_ask_then_it_is_named_as_long_as_it_lives_with_who_is_next(
+    database: Database, host: int
+) -> None:
+    lease_of_demo = database.write(lease.take, SOURCE, name="demo")
+    one, other = register(database), register(database)
+    before = database.read(owned_hosts.find_turn, HOST)
     take(database, one, host)
-    named = database.read(host_owners.describe_owner, HOST)
+    named = database.read(owned_hosts.find_turn, HOST)
+    set_holder(database, other, holder.describe_process(os.getppid()))
+    take(database, other, host)
+    wanted = database.read(owned_hosts.find_turn, HOST)
+    counts = database.read(owned_hosts.count_hosts, SOURCE, clock.now_ms())
+    database.write(lease.release, lease_of_demo)
     kill(database, one)
 
-    assert (before, named) == (None, holder.describe(holder.describe_own()))
-    assert database.read(host_owners.describe_owner, HOST) is None
+    this = holder.describe(holder.describe_own())
+    assert before is None
+    assert named is not None
+    assert (named.now.describe(), named.following) == (f"{this} (source demo)", None)
+    assert wanted is not None
+    assert wanted.following is not None
+    assert f"process {os.getppid()} on" in wanted.following.describe()
+    assert counts == (1, 0, 0)
+    assert database.read(owned_hosts.find_turn, HOST) is None
+    assert database.read(owned_hosts.count_hosts, SOURCE, clock.now_ms()) == (0, 0, 0)
+
+
+def test_hosts_of_a_run_when_counted_then_those_that_pause_and_those_that_it_waits_for_are_apart(
+    database: Database, moment: list[int], host: int
+) -> None:
+    ids = database.write(host_table.find_or_add, ["b.test:80", "c.test:80"])
+    database.write(lease.take, SOURCE, name="demo")
+    one, other = register(database), register(database)
+    set_holder(database, other, holder.describe_process(os.getppid()))
+    take(database, other, host)
+    database.write(host_owners.take, one, dict.fromkeys([host, *ids.values()], DELAY_MS))
+    asked = HostReport(until_ms=moment[0] + 9000, code=429)
+    database.write(host_table.add_reports, {ids["b.test:80"]: asked}, since_ms=0, now_ms=moment[0])
+
+    counts = [database.read(owned_hosts.count_hosts, SOURCE, moment[0] + later) for later in (0, 9000)]
+
+    assert counts == [(2, 1, 1), (2, 1, 0)]
 
 
 def test_host_when_it_was_deleted_then_nobody_gets_it(database: Database, host: int) -> None:
