@@ -11,9 +11,10 @@ from sqlalchemy import select, update
 
 from searchcrawl import urls
 from searchcrawl.admission.trap_watch import TrapWatch
-from searchcrawl.frontier import claiming
-from searchcrawl.frontier.claiming import Claiming, DueHosts, Told
-from searchcrawl.frontier.window import Window
+from searchcrawl.frontier import due_hosts
+from searchcrawl.frontier.claiming import Claiming, Told
+from searchcrawl.frontier.due_hosts import DueHosts
+from searchcrawl.frontier.window import FEW_ROWS, Window
 from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.store import host_table
@@ -94,9 +95,9 @@ def put_off(filled: FilledStore, laps: dict[int, int]) -> None:
 @pytest.mark.parametrize(
     ("count", "rows", "last", "trap_after", "room_at_last", "delay_seconds", "waiting"),
     [
-        pytest.param(1, 500, 0, 0, None, 5.0, 2, id="enough of a host with a delay"),
+        pytest.param(1, 500, 0, 0, None, 5.0, FEW_ROWS, id="enough of a host with a delay"),
         pytest.param(1, 500, 0, 0, None, 0.0, 192, id="enough of a host without one"),
-        pytest.param(70, 7, 0, 0, None, 5.0, 140, id="enough of each host"),
+        pytest.param(70, 7, 0, 0, None, 5.0, 70 * FEW_ROWS, id="enough of each host"),
         pytest.param(65, 1, 0, 0, None, 0.0, 65, id="all there is"),
         pytest.param(1, 1000, 0, 200, None, 0.0, 64, id="few where traps are watched and nothing is stored yet"),
         pytest.param(1, 4, 2, 0, None, 0.0, 2, id="nothing that is put off while others are under way"),
@@ -339,8 +340,8 @@ def test_hosts_when_rows_become_due_during_the_run_then_a_whole_scan_finds_them(
 def test_hosts_when_more_are_due_than_the_window_takes_then_the_others_come_once_these_are_done(
     filled: FilledStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claiming, "_MOST_HOSTS", 3)
-    monkeypatch.setattr(claiming, "_PAGE_ROWS", 2)
+    monkeypatch.setattr(due_hosts, "MOST_HOSTS", 3)
+    monkeypatch.setattr(due_hosts, "_PAGE_ROWS", 2)
     for host in range(1, 11):
         due(filled, host, rows=3)
     tested, found = DueHosts(filled.run), list[int]()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from searchcrawl import clock
-from searchcrawl.frontier.window import REDIRECTED_ROWS, WINDOW_ROWS
+from searchcrawl.frontier import window
+from searchcrawl.frontier.window import FEW_ROWS, REDIRECTED_ROWS, WINDOW_ROWS
 from tests.factories import claim
 from tests.unit.frontier.support_window import HOST, OTHER, build_window, met, popped
 
@@ -104,7 +105,7 @@ def test_redirected_when_very_many_wait_then_other_hosts_have_as_much_room_as_be
 
     assert all(rooms)
     assert (tested.has_room_for_redirected, tested.size, tested.runs_low) == (False, 0, True)
-    assert tested.count_room(OTHER) == 2
+    assert tested.count_room(OTHER) == FEW_ROWS
     assert len(tested.drain()) == REDIRECTED_ROWS
     assert tested.has_room_for_redirected
 
@@ -113,9 +114,48 @@ def test_wanted_when_claims_wait_then_no_more_than_there_is_room_for(now: list[f
     slow, quick = build_window(delay_seconds=1.0), build_window()
     quick.fill(HOST, [claim() for _ in range(WINDOW_ROWS - 10)])
 
-    assert slow.count_room(HOST) == 2
-    assert quick.count_room(HOST) == 0
+    assert slow.count_room(HOST) == FEW_ROWS
+    assert quick.count_room(HOST) is None
     assert quick.count_room(OTHER) == 10
+
+
+def test_low_when_few_rows_of_a_host_are_left_then_it_is_named_once_unless_the_table_has_no_more(
+    now: list[float],
+) -> None:
+    tested, met_host = build_window(delay_seconds=1.0), [claim(number, host_id=7) for number in (1, 2, 3)]
+    tested.fill(HOST, met_host)
+    named = []
+
+    for _ in range(3):
+        now[0] += 2.0
+        tested.release(popped(tested, now[0]) or 0)
+        named.append(tested.take_low())
+    tested.fill(HOST, met_host)
+    tested.note_drained(HOST)
+    now[0] += 2.0
+    assert popped(tested, now[0]) == 1
+    now[0] += 2.0
+    tested.release(1)
+    popped(tested, now[0])
+
+    assert named == [[], [7], [7]]
+    assert tested.take_low() == []
+
+
+def test_room_when_very_many_hosts_have_claims_then_there_is_none_for_others(
+    now: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window, "MOST_HOSTS", 3)
+    tested, rooms = build_window(delay_seconds=1.0), []
+
+    for number in range(4):
+        rooms.append(tested.has_room)
+        tested.fill(f"h{number}.test:80", [claim(number)])
+    tested.pop(now[0])
+    tested.release(0)
+
+    assert rooms == [True, True, True, False]
+    assert tested.hosts_in_hand == 3
 
 
 def test_drain_when_the_run_ends_then_what_waits_comes_out_and_nothing_goes_any_more(now: list[float]) -> None:
