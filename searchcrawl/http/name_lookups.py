@@ -49,6 +49,8 @@ class OtherProcesses(Protocol):
 
     #: how long an answer holds once it is confirmed
     confirmed_seconds: float
+    #: whether all lookups are theirs, and so is the limit
+    look_all_up: bool
 
     async def find(self, name: str) -> DnsAnswer | Turn | None:
         """What another process knows of a name, or when to look it up; None where nobody else is to be asked."""
@@ -80,7 +82,8 @@ class NameLookups:
         self._others = others
         #: whether a lookup may have to wait for its turn
         self.is_limited = per_second > 0
-        self._interval_seconds = 1 / per_second if per_second else 0.0
+        own_limit = 0.0 if others is not None and others.look_all_up else per_second
+        self._interval_seconds = 1 / own_limit if own_limit else 0.0
         self._timeout_seconds = timeout_seconds
         #: called with each name that was looked up
         self.on_answer: Callable[[str], None] = lambda name: None
@@ -89,7 +92,7 @@ class NameLookups:
         self._in_turn = 0
         #: names that are asked for, and whose name server is silent
         self._silent = 0
-        self._most_in_turn = min(max(int(per_second), 1), _AT_ONCE) if per_second else _AT_ONCE
+        self._most_in_turn = min(max(int(own_limit), 1), _AT_ONCE) if own_limit else _AT_ONCE
         confirmed_seconds = CONFIRMED_SECONDS if others is None else others.confirmed_seconds
         self._cache = NameCache(most_names=_MOST_NAMES, confirmed_seconds=confirmed_seconds)
         self._threads = DnsThreads()

@@ -50,6 +50,7 @@ class SharedNames:
 
     #: See ``name_lookups.OtherProcesses``.
     confirmed_seconds = CONFIRMED_SECONDS
+    look_all_up = False
 
     def __init__(self, database: Database, *, source_id: int, per_second: float = 0.0) -> None:
         self._database = database

@@ -147,6 +147,7 @@ class LinkedNames:
 
     #: It is that process which keeps an answer for longer.
     confirmed_seconds = 0.0
+    look_all_up = True
 
     def __init__(self, link: MemberLink) -> None:
         self._link = link

@@ -574,3 +574,49 @@ def test_lookups_when_a_name_cannot_be_one_of_a_host_then_that_is_said(
             await lookups.find(f"{'x' * 64}.test")
 
     looking_up(steps, NameLookups())
+
+
+def test_c12_lookups_when_another_process_makes_them_all_then_what_it_knows_waits_for_no_turn(dns: Dns) -> None:
+    class Run:
+        """The process of a run, as its members see it: one name has its turn late."""
+
+        confirmed_seconds = 0.0
+        look_all_up = True
+
+        def __init__(self) -> None:
+            self.turn = asyncio.Event()
+            self.told: list[str] = []
+
+        async def find(self, name: str) -> DnsAnswer:
+            if name == "late.test":
+                await self.turn.wait()
+            return DnsAnswer(("8.8.8.1",))
+
+        def tell(self, name: str, answer: DnsAnswer) -> None:
+            self.told.append(name)
+
+        def confirm(self, name: str) -> None:
+            self.told.append(f"confirmed {name}")
+
+        def forget(self, name: str) -> None:
+            self.told.append(f"forgotten {name}")
+
+        def close(self) -> None:
+            self.told.append("closed")
+
+    async def steps() -> list[str]:
+        run = Run()
+        lookups = NameLookups(run, per_second=1)
+        late = asyncio.ensure_future(lookups.find("late.test"))
+        await asyncio.wait_for(asyncio.gather(*(lookups.find(f"{number}.test") for number in range(9))), 5)
+        assert not late.done()
+        run.turn.set()
+        await late
+        for _ in range(2):
+            lookups.confirm("1.test")
+            lookups.forget("2.test", before=time.monotonic())
+        await lookups.close()
+        return run.told
+
+    assert asyncio.run(steps()) == ["confirmed 1.test", "forgotten 2.test", "closed"]
+    assert dns.asked == []
