@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from searchcrawl.exceptions import ConfigurationError, LeaseLost, StoreError
-from searchcrawl.run import Run, return_large_blocks
+from searchcrawl.run import Run, return_memory
 from searchcrawl.settings import SEARCHCRAWL_STALL_SECONDS
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_boundary
@@ -50,7 +50,7 @@ def lease_source(project: Project, source: Source, database: Database, *, watche
     A thread renews the lease until the context ends, and a stall watch ends a process that hangs, unless it is ``watched``
     already. Raises SourceBusy while the source is crawled, or while another command has the lease.
     """
-    return_large_blocks()
+    return_memory()
     boundary = build_boundary(source)
     taken = database.write(_take, source.name)
     if taken is None:

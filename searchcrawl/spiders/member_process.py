@@ -15,7 +15,7 @@ from searchcrawl.members.channel import send_blocking
 from searchcrawl.members.link import LinkedLog, LinkedShutdown, MemberLink, make_portable
 from searchcrawl.members.messages import Closed, Failed, Setup
 from searchcrawl.messages import set_levels
-from searchcrawl.run import Run, return_large_blocks
+from searchcrawl.run import Run, return_memory
 from searchcrawl.sources.loading import build_boundary
 from searchcrawl.sources.secrets import hide, redact
 from searchcrawl.spiders.running import run_spider
@@ -35,7 +35,7 @@ def serve_run(connection: socket.socket, setup: Setup) -> None:
     guard_streams(alter_errors=redact)
     guard_logs(alter=redact)
     follow_owner()
-    return_large_blocks()
+    return_memory()
     os.umask(int(setup.project.umask, 8))
     spare = connection.dup()
     link = MemberLink(connection, setup, lost=lambda: os._exit(_ENDED))
