@@ -181,13 +181,14 @@ class SideRequests:
         check: Callable[[str], Awaitable[None]] | None = None,
         inside: bool = False,
         is_public_only: Callable[[str], bool] | None = None,
+        count_bytes: Callable[[int], None] | None = None,
     ) -> SideAnswer:
         """The answer to ``first_url`` (an identity) at the end of all redirects; raises SideRequestFailed.
 
         ``headers`` go with the first request only, as does what ``sent`` says of it. ``check`` is called with each URL before it is requested,
         and raises what this method then raises. A ``form`` is sent to its own origin only. ``inside`` tells that a
         page of that origin is inside the boundary. ``is_public_only`` tells instead of the rules whether a URL must have
-        a public address.
+        a public address. ``count_bytes`` is called with the bytes of bodies as they come, those of redirects too.
         """
         must_be_public = is_public_only or self._targets.is_side_public_only
         url, from_https = first_url, False
@@ -197,6 +198,8 @@ class SideRequests:
                     if check is not None:
                         await check(url)
                     request = _build_request(url, policy, first_url, headers, form)
+                    if count_bytes is not None:
+                        request.meta[COUNT_BYTES] = count_bytes
                     if sent is not None:
                         more = {ANONYMOUS: sent.anonymous, COUNT_BYTES: sent.count_bytes}
                         request = request.replace(method=sent.method, body=sent.body, meta=request.meta | more)

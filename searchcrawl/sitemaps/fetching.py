@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,19 +20,18 @@ from searchcrawl.http.side_requests import (
     SideRequestFailed,
     SideRequests,
 )
-from searchcrawl.http.visit_end import PAGES, describe_status
+from searchcrawl.http.visit_end import PAGES, BodyTooLarge, describe_status
 from searchcrawl.items import SitemapEnd, SitemapPart, SitemapUrl
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.sitemaps.formats import MAX_BYTES, NotASitemap, SitemapKind, SitemapParser
+from searchcrawl.sitemaps.formats import BATCH_URLS, MAX_BYTES, NotASitemap, SitemapKind, SitemapParser
 from searchcrawl.sitemaps.queue import WantedSitemap
 from searchcrawl.sources.secrets import redact
 
 # One byte more shows that the file is longer.
 _POLICY: Final = SidePolicy(kind="sitemap", max_bytes=MAX_BYTES + 1, limits=SideLimits.HOST_CONCURRENCY)
 _MAX_VALIDATOR_CHARACTERS: Final = 1000
-#: How many parts of all sitemaps together may wait for the writer.
-PARTS_AHEAD: Final = 4
-_WAKE_SECONDS: Final = 0.2
+#: How many entries of all sitemaps together may wait for the writer; that a sitemap was read counts as one.
+ENTRIES_AHEAD: Final = 4 * BATCH_URLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +68,12 @@ async def fetch_sitemap(
     side: SideRequests,
     boundary: Boundary,
     check: Callable[[str], Awaitable[None]],
+    count_bytes: Callable[[int], None] | None = None,
 ) -> SitemapBody | None:
     """The sitemap at ``url``, None where it has not changed (304); raises SideRequestFailed.
 
     ``check`` is called with each URL before it is requested, targets of redirects too, and raises SideRequestFailed.
+    ``count_bytes`` is called with the bytes of bodies as they come.
     """
 
     async def check_url(target: str) -> None:
@@ -83,7 +86,7 @@ async def fetch_sitemap(
         await check(target)
 
     conditions = validators.build_headers()
-    answer = await side.fetch(url, _POLICY, headers=conditions, check=check_url)
+    answer = await side.fetch(url, _POLICY, headers=conditions, check=check_url, count_bytes=count_bytes)
     if answer.status == 304 and conditions and not answer.redirected:
         return None
     if answer.status not in PAGES:
@@ -129,24 +132,79 @@ class PartSender:
 
     def __init__(self, submit: Callable[[SitemapPart], bool]) -> None:
         self._submit = submit
-        self._room = threading.Semaphore(PARTS_AHEAD)
+        self._changed = threading.Condition()
+        #: how many entries each part has that waits: a rewriter may leave some out before it is written
+        self._waiting: deque[int] = deque()
+        self._entries = 0
         self._stopped = False
 
     def send(self, part: SitemapPart) -> None:
-        """Blocks while too many parts wait to be written; raises CrawlEnds once the run ends."""
-        while not self._room.acquire(timeout=_WAKE_SECONDS):
-            if self._stopped:
-                break
+        """Blocks while too many entries wait to be written; raises CrawlEnds once the run ends. One thread calls it."""
+        size = len(part.urls) + len(part.children) + 1
+        with self._changed:
+            while self._waiting and self._entries + size > ENTRIES_AHEAD and not self._stopped:
+                self._changed.wait()
+            self._waiting.append(size)
+            self._entries += size
         if self._stopped or not self._submit(part):
             raise CrawlEnds
 
     def on_committed(self, part: SitemapPart) -> None:
-        """A part is in the store: there is room for one more."""
-        self._room.release()
+        """A part is in the store, as all before it: there is room for others."""
+        with self._changed:
+            self._entries -= self._waiting.popleft()
+            self._changed.notify_all()
 
     def stop(self) -> None:
         """Ends all waiting."""
-        self._stopped = True
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+
+class BodyRoom:
+    """The memory for the bodies of all sitemaps that are fetched or read at once; for the event loop."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._held = 0
+
+    @property
+    def is_low(self) -> bool:
+        """Whether no more bodies should come for now."""
+        return self._held > self._most_bytes // 2
+
+    @contextmanager
+    def hold(self) -> Iterator[HeldBody]:
+        """What one body takes, until it was read."""
+        held = HeldBody(self._take)
+        try:
+            yield held
+        finally:
+            self._held -= held.size
+
+    def _take(self, own: int, size: int) -> bool:
+        # One alone may always come: there is a limit for each.
+        if self._held > own and self._held + size > self._most_bytes:
+            return False
+        self._held += size
+        return True
+
+
+class HeldBody:
+    """Counts the bytes of a body as they come; ``refused``: there was no room for it beside others."""
+
+    def __init__(self, take: Callable[[int, int], bool]) -> None:
+        self._take = take
+        self.size = 0
+        self.refused = False
+
+    def count(self, size: int) -> None:
+        """Notes that so many bytes came; raises BodyTooLarge where there is no room."""
+        if not self._take(self.size, size):
+            self.refused = True
+            raise BodyTooLarge("no room for the body of a sitemap beside those of others")
+        self.size += size
 
 
 def parse(

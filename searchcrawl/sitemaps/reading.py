@@ -19,7 +19,17 @@ from searchcrawl.items import Document, Outcome, SitemapEnd, SitemapPart
 from searchcrawl.politeness import backoff
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.run import Run
-from searchcrawl.sitemaps.fetching import Parsed, PartSender, Validators, build_last_part, fetch_sitemap, parse
+from searchcrawl.sitemaps.fetching import (
+    BodyRoom,
+    HeldBody,
+    Parsed,
+    PartSender,
+    Validators,
+    build_last_part,
+    fetch_sitemap,
+    parse,
+)
+from searchcrawl.sitemaps.formats import MAX_BYTES
 from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, build_child
 from searchcrawl.store import sitemap_table
 from searchcrawl.store.engine.database import Transaction
@@ -100,10 +110,12 @@ class ReadingTime:
 
 logger = logging.getLogger(__name__)
 
-#: Sitemaps that are fetched or read at once.
-_WORKERS: Final = 4
-#: How many of them one origin may hold.
-_WORKERS_OF_ORIGIN: Final = _WORKERS // 2
+#: Sitemaps that are fetched or read at once: most of that time they wait for the turns of their hosts.
+_MOST_AT_ONCE: Final = 512
+#: How many of them may be of one origin.
+_MOST_OF_ORIGIN: Final = 2
+#: The memory for their bodies.
+_MOST_BYTES: Final = 4 * MAX_BYTES
 #: Origins whose robots.txt and /sitemap.xml are looked for.
 _MAX_ORIGINS: Final = 10_000
 #: So many feeds of one origin are read, and so many that one page has named are remembered.
@@ -148,8 +160,11 @@ class SitemapReading:
         self._feeds: dict[str, str | None] = {}
         self._looks_for_feeds = run.source.start.sitemaps == _AUTO and run.source.scope.follow_links
         self._feeds_of: Counter[str] = Counter()
-        self._jobs: Turns[Job] = Turns(_WORKERS_OF_ORIGIN)
+        self._jobs: Turns[Job] = Turns(_MOST_OF_ORIGIN)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._bodies = BodyRoom(_MOST_BYTES)
+        #: sitemaps for whose bodies there was no room
+        self._put_back: list[str] = []
         # One sitemap at a time, because a large one takes much processor time.
         self._parsing = ThreadPoolExecutor(1, thread_name_prefix="sitemaps")
         self._pending = 0
@@ -287,7 +302,9 @@ class SitemapReading:
         self._begin_jobs()
 
     def _begin_jobs(self) -> None:
-        while len(self._tasks) < _WORKERS and not self._stopped and (taken := self._jobs.take()) is not None:
+        while len(self._tasks) < _MOST_AT_ONCE and not (self._stopped or self._bodies.is_low):
+            if (taken := self._jobs.take()) is None:
+                return
             origin, job = taken
             task = asyncio.ensure_future(self._work(job))
             self._tasks.add(task)
@@ -296,7 +313,15 @@ class SitemapReading:
     def _end_job(self, origin: str, task: asyncio.Task[None]) -> None:
         self._jobs.end(origin)
         self._tasks.discard(task)
+        if not (self._bodies.is_low or self._stopped):
+            for url in self._take_put_back():
+                self._pending -= 1
+                self._add_reading(url)
         self._begin_jobs()
+
+    def _take_put_back(self) -> Sequence[str]:
+        found, self._put_back = self._put_back, []
+        return found
 
     async def _work(self, job: Job) -> None:
         try:
@@ -360,7 +385,11 @@ class SitemapReading:
         self._undated = []
         self._setting_dates += 1
         try:
-            if read and not run.forced:
+            if (
+                read
+                and not run.forced
+                and (run.source.lifecycle.trust_sitemap or run.source.lifecycle.intervals.are_set)
+            ):
                 count = await asyncio.to_thread(run.write, lambda transaction: self._write_dates(transaction, read))
                 if count:
                     logger.info("%d URLs are not visited: their sitemaps say that they did not change", count)
@@ -420,8 +449,13 @@ class SitemapReading:
             await self._leave_out(url)
             return
         try:
-            await self._fetch(url)
+            with self._bodies.hold() as held:
+                await self._fetch(url, held)
         except SideRequestFailed as error:
+            if held.refused:
+                self._pending += 1
+                self._put_back.append(url)
+                return
             again = partial(self._read, url, attempt + 1)
             if self._retry(urls.origin_of(url), again, error, attempt + 1):
                 return
@@ -439,7 +473,7 @@ class SitemapReading:
             error = f"left to the next run: those of its host took more than {minutes} minutes"
             await self._send_end(wanted, SitemapEnd(code=Code.TIMEOUT, error=error))
 
-    async def _fetch(self, url: str) -> None:
+    async def _fetch(self, url: str, held: HeldBody) -> None:
         run, wanted = self._run, self._queue.begin(url)
         row = await asyncio.to_thread(run.read, lambda transaction: sitemap_table.find(transaction, run.source_id, url))
         is_good = row is not None and row.is_good
@@ -453,7 +487,12 @@ class SitemapReading:
         if row is not None and is_good and not run.forced and url not in self._read_here:
             validators = Validators(etag=row.etag, last_modified=row.last_modified)
         sitemap = await fetch_sitemap(
-            url, validators, side=self._side, boundary=run.boundary, check=lambda one: self._check_robots(wanted, one)
+            url,
+            validators,
+            side=self._side,
+            boundary=run.boundary,
+            check=lambda one: self._check_robots(wanted, one),
+            count_bytes=held.count,
         )
         wanted = self._queue.begin(url)
         if sitemap is None and row is not None:
@@ -481,6 +520,9 @@ class SitemapReading:
 
     async def _sort(self, found: Sequence[str]) -> list[str]:
         run = self._run
+        if len(found) < 2:
+            # Most hosts name none, or one.
+            return [*found]
         return await asyncio.to_thread(
             run.read, lambda transaction: sitemap_table.sort_by_reading(transaction, run.source_id, found)
         )

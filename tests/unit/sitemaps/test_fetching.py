@@ -10,10 +10,19 @@ from scrapy.http import Response
 
 from searchcrawl.codes import Code
 from searchcrawl.http.side_requests import CrawlEnds, SideRequestFailed, SideRequests
+from searchcrawl.http.visit_end import BodyTooLarge
 from searchcrawl.items import SitemapPart, SitemapUrl
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.sitemaps.fetching import PARTS_AHEAD, PartSender, SitemapBody, Validators, fetch_sitemap, parse
+from searchcrawl.sitemaps.fetching import (
+    ENTRIES_AHEAD,
+    BodyRoom,
+    PartSender,
+    SitemapBody,
+    Validators,
+    fetch_sitemap,
+    parse,
+)
 from searchcrawl.sitemaps.queue import WantedSitemap
 from tests.factories import ANY_TARGET
 
@@ -99,8 +108,8 @@ def test_parse_when_it_was_cut_then_its_validators_are_forgotten() -> None:
 def test_send_when_too_many_parts_are_on_their_way_then_it_waits_for_the_writer() -> None:
     sent: list[SitemapPart] = []
     sender = PartSender(lambda part: sent.append(part) or True)
-    part = SitemapPart(url=URL)
-    for _ in range(PARTS_AHEAD):
+    part = SitemapPart(url=URL, children=("http://a.test/1.xml",) * (ENTRIES_AHEAD // 4 - 1))
+    for _ in range(4):
         sender.send(part)
 
     waiting = threading.Thread(target=sender.send, args=(part,))
@@ -109,18 +118,41 @@ def test_send_when_too_many_parts_are_on_their_way_then_it_waits_for_the_writer(
     sender.on_committed(part)
     waiting.join(30)
 
-    assert (before, len(sent)) == (PARTS_AHEAD, PARTS_AHEAD + 1)
+    assert (before, len(sent)) == (4, 5)
 
 
 def test_send_when_the_run_ends_then_nobody_waits_for_ever() -> None:
     sender = PartSender(lambda part: True)
-    part = SitemapPart(url=URL)
-    for _ in range(PARTS_AHEAD):
-        sender.send(part)
+    part = SitemapPart(url=URL, children=("http://a.test/1.xml",) * ENTRIES_AHEAD)
+    sender.send(part)
     threading.Timer(0.1, sender.stop).start()
 
     with pytest.raises(CrawlEnds):
         sender.send(part)
+
+
+def test_send_when_nothing_is_listed_then_many_may_be_on_their_way() -> None:
+    sent: list[SitemapPart] = []
+    sender = PartSender(lambda part: sent.append(part) or True)
+
+    for _ in range(1_000):
+        sender.send(SitemapPart(url=URL))
+
+    assert len(sent) == 1_000
+
+
+def test_room_when_it_is_full_then_only_one_that_is_alone_may_have_more() -> None:
+    room = BodyRoom(100)
+
+    with room.hold() as one:
+        one.count(80)
+        with room.hold() as other, pytest.raises(BodyTooLarge):
+            other.count(30)
+        one.count(80)
+        was_low = room.is_low
+
+    assert (one.refused, other.refused) == (False, True)
+    assert (was_low, room.is_low) == (True, False)
 
 
 def fetched(
