@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -79,6 +79,7 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     _tell_of_processes(run.source)
     stages = Stages()
     traps, waiting, revisits = _build_traps(run), WriterQueue(), threading.Event()
+    stages.add(Probes(waiting.submit))
     hosts = _build_hosts(run.source.fetch)
     leases = HostLeases(run.database, hosts, lease_until_ms=lambda: run.lease_until_ms)
     run.with_beat.append(leases.renew)
@@ -111,15 +112,15 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     if sitemaps is not None:
         listeners = replace(listeners, on_sitemap_part=sitemaps.on_committed)
         visit_ends.insert(0, sitemaps.note_visit)
-    last_items = None
+    at_end = _list_last_calls(stages)
     if has_members(run.source):
-        members = stages.add(_build_members(stages, crawler, run, is_full=lambda: waiting.is_full))
+        members = stages.add(_build_members(stages, crawler, run, waiting))
         waiting.on_room.append(members.note_committed)
         frontier.on_given_up.append(members.give_up)
-        last_items = members.finish
+        at_end.insert(0, members.finish)
     elif run.project.logs.urls:
         visit_ends.insert(0, stages.add(VisitLog()).write)
-    stages.add(CachePipeline(crawler, run, waiting, traps, listeners, visit_ends=visit_ends, last_items=last_items))
+    stages.add(CachePipeline(crawler, run, waiting, traps, listeners, visit_ends=visit_ends, at_end=at_end))
     return stages
 
 
@@ -127,6 +128,12 @@ def _look_names_up_ahead(stages: Stages, hosts: HostRegistry, *, changed: Callab
     """Has the names of hosts looked up before their requests are sent; a proxy does that by itself."""
     if stages.find(ProxyRoute) is None:
         hosts.names = NameGate(stages.get(NameLookups), stages.get(AddressGuard), hosts, changed=changed)
+
+
+def _list_last_calls(stages: Stages) -> list[Callable[[], Awaitable[None]]]:
+    """What is called once all visits have ended, while the run may still write."""
+    robots = stages.find(RobotsFiles)
+    return [] if robots is None else [robots.close]
 
 
 def has_members(source: Source) -> bool:
@@ -139,7 +146,7 @@ def _tell_of_processes(source: Source) -> None:
         logger.info("fetch.processes: a source that logs in or renders is crawled by one process")
 
 
-def _build_members(stages: Stages, crawler: Crawler, run: Run, *, is_full: Callable[[], bool]) -> Members:
+def _build_members(stages: Stages, crawler: Crawler, run: Run, waiting: WriterQueue) -> Members:
     # Loaded where it is used: most runs have none of it.
     from searchcrawl.members.member import start_member  # noqa: PLC0415
     from searchcrawl.members.members import Members  # noqa: PLC0415
@@ -154,12 +161,12 @@ def _build_members(stages: Stages, crawler: Crawler, run: Run, *, is_full: Calla
         serve_run,
         rate_limiter=stages.get(RateLimiter),
         robots=stages.find(RobotsFiles),
-        probes=SharedProbes(),
+        probes=SharedProbes(waiting.submit),
         plugin_errors=build_plugin_errors(crawler, run.shutdown),
         lookups=stages.get(NameLookups),
     )
     count, seconds = run.source.fetch.processes - 1, crawler.settings.getfloat("SEARCHCRAWL_STALL_SECONDS")
-    return Members(run, stages.get(Frontier), make, count=count, is_full=is_full, stall_seconds=seconds)
+    return Members(run, stages.get(Frontier), make, count=count, is_full=lambda: waiting.is_full, stall_seconds=seconds)
 
 
 def compose_member(crawler: Crawler, run: Run) -> Stages:

@@ -451,6 +451,17 @@ class SubmittedUrls:
     urls: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """Rows whose pages were taken in this run before their host was known to answer any path with such a page (965).
+
+    ``new`` had no document before this run, ``known`` had one. All of them are visited again.
+    """
+
+    new: tuple[int, ...] = ()
+    known: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SitemapPart:
     """Some of the entries of one sitemap, which the writer takes at once; the last part of a sitemap has the ``end``.

@@ -33,7 +33,7 @@ class CachePipeline:
     """Opens and closes the writer of a run, and hands our items to it; other items pass unchanged.
 
     The reactor calls it; the writer is opened and closed in a helper thread. ``visit_ends`` are called with each end of a
-    visit, before the writer gets it. While the queue of the writer is full, ``process_item`` waits. ``last_items`` is awaited
+    visit, before the writer gets it. While the queue of the writer is full, ``process_item`` waits. ``at_end`` are awaited
     before the writer is closed: Scrapy closes all pipelines at once, and other processes may have visits under way.
     """
 
@@ -46,11 +46,11 @@ class CachePipeline:
         listeners: Listeners,
         *,
         visit_ends: Sequence[Callable[[Document | Outcome], None]],
-        last_items: Callable[[], Awaitable[None]] | None = None,
+        at_end: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
         self._run = run
         self._visit_ends = visit_ends
-        self._last_items = last_items
+        self._at_end = at_end
         self._waiting = waiting
         self._traps = traps
         self._listeners = listeners
@@ -82,8 +82,8 @@ class CachePipeline:
         return item
 
     async def close_spider(self) -> None:
-        if self._last_items is not None:
-            await self._last_items()
+        for call in self._at_end:
+            await call()
         if self._writer is not None:
             await asyncio.to_thread(self._writer.finish)
         rewriting = self._run.rewriting

@@ -271,7 +271,9 @@ def _confirm(document: Document, settled: Settled, source: Source, group: Group)
         # The choice among pages with this body is made anew: one that answers itself comes before one that redirects.
         group.new_bodies.append(claim.url_id)
     group.unchanged.append(settled)
-    group.counts["changed" if date_changed or shown_url_changed else "unchanged"] += 1
+    # One that was taken back in the same run is new.
+    taken_back = claim.code == Code.SENTINEL and not claim.is_known
+    group.counts["new" if taken_back else "changed" if date_changed or shown_url_changed else "unchanged"] += 1
     if _came_back(claim):
         group.recovered.append(claim.url_id)
 

@@ -25,9 +25,11 @@ from searchcrawl.commit.decide import Group
 from searchcrawl.commit.link_rows import DisplayChanges, SitemapRows
 from searchcrawl.commit.review import Review
 from searchcrawl.commit.turned_pages import TurnedPages
+from searchcrawl.commit.withdrawals import Withdrawals
+from searchcrawl.counters import sum_up
 from searchcrawl.exceptions import DamagedRecord, SearchcrawlError, SegmentInUse
 from searchcrawl.failpoints import reach
-from searchcrawl.items import Document, Outcome, Place, SitemapPart, SubmittedUrls
+from searchcrawl.items import Document, Outcome, Place, SitemapPart, SubmittedUrls, Withdrawn
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.run import Run
@@ -52,7 +54,7 @@ _MOST_BYTES: Final = 16 << 20
 
 
 #: The items that the writer takes.
-Item = Document | Outcome | SitemapPart | SubmittedUrls
+Item = Document | Outcome | SitemapPart | SubmittedUrls | Withdrawn
 
 
 class WriterQueue:
@@ -151,6 +153,7 @@ class GroupCommit:
         self._traps = traps
         self._turned = TurnedPages(run, cache)
         self._turned.open()
+        self._withdrawals = Withdrawals(run)
         self._review = review
         self._next_look = 0.0
         #: until then the next sitemap is one of many
@@ -303,15 +306,19 @@ class GroupCommit:
         self._canonicals |= named or bool(decided.back)
         decided.bare.update(self._traps.observe(items))
         places = self._append(decided.stored)
+        self._withdrawals.add(item for item in group if isinstance(item, Withdrawn))
+        withdrawn = self._turned.find_readable(self._withdrawals.known)
 
         def write(transaction: Transaction) -> Mapping[str, int]:
             self._turned.keep(transaction, watched)
-            return self._write(transaction, items, parts, listed, decided.copy(), places)
+            counts = self._write(transaction, items, parts, listed, decided.copy(), places)
+            return sum_up(counts, self._withdrawals.write(transaction, withdrawn))
 
         run.write_counted(write)
         reach("links.committed")
         new_hosts = self._admission.note_commit()
         self._sitemaps.note_commit()
+        self._withdrawals.note_commit()
         if self._displays is not None:
             self._displays.note_commit()
         self._end_traps()

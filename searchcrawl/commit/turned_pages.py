@@ -25,6 +25,7 @@ from searchcrawl.rules.turned_pages import Cluster, Clusters, Comparison, PageWo
 from searchcrawl.run import Run
 from searchcrawl.store.documents import former_table
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.urls import url_table
 
 logger = logging.getLogger(__name__)
 
@@ -141,6 +142,18 @@ class TurnedPages:
         found.back += sorted(cluster.members)
         found.readable |= {url_id for url_id, readable in cluster.members.items() if readable}
         cluster.members = {}
+
+    def find_readable(self, url_ids: Sequence[int]) -> set[int]:
+        """Those of the documents that this run changed, or is about to, whose earlier record the cache still has."""
+        if not url_ids:
+            return set()
+        places = self._run.read(url_table.find_places, url_ids)
+        earlier = self._run.read(former_table.find_earlier, url_ids)
+        return {
+            url_id
+            for url_id, (place, _) in earlier.items()
+            if self._read_words(places[url_id].url, place, partial(self._find_earlier, url_id)) is not None
+        }
 
     def _read_versions(self, documents: Sequence[Document], words: Mapping[int, PageWords]) -> dict[int, Version]:
         """Both versions of pages of the group."""

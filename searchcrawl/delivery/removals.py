@@ -15,7 +15,7 @@ from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, Code, CodeClass, facts_o
 from searchcrawl.commit.orphans import unmark_orphans
 from searchcrawl.delivery.batch_sender import BatchSender, find_beginning
 from searchcrawl.failpoints import reach
-from searchcrawl.rules.lifecycle import describe_evidence
+from searchcrawl.rules.lifecycle import WITHDRAWN, describe_evidence
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Lifecycle, Source
 from searchcrawl.store import batch_table, log_table, receiver_table, removal_table
@@ -185,6 +185,8 @@ def select_with_evidence(
         for url_id, result in results.items()
         if facts_of(result.code).kind in _READ_WELL or _is_evidence(result, lifecycle)
     }
+    # It was taken by mistake, and another visit has shown that.
+    held |= {row.url_id for row in candidates if row.code == Code.SENTINEL and row.evidence == WITHDRAWN}
     kept = results.keys() - held | set(moved) - gone_on
     return [row for row in candidates if row.url_id not in kept]
 

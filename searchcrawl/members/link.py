@@ -23,13 +23,16 @@ from searchcrawl.members.services import (
     FIND_NAME,
     FORGET_NAME,
     NOTE_GOOD,
+    NOTE_TAKEN,
     ROBOTS,
+    WITHDRAW,
 )
 from searchcrawl.politeness.host_registry import LATE_SECONDS
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
 from searchcrawl.run import Shutdown
 from searchcrawl.soft404.signature import ProbeResult, Probes
+from searchcrawl.soft404.taken_pages import TakenPage
 from searchcrawl.store.name_table import DnsAnswer
 from searchcrawl.worker_process import pack, unpack
 
@@ -187,8 +190,15 @@ class LinkedRobots(RobotsFiles):
 class LinkedProbes(Probes):
     """What the members of a run have found out of hosts."""
 
+    are_shared = True
+
     def __init__(self, link: MemberLink) -> None:
+        super().__init__(lambda withdrawn: link.tell(WITHDRAW, withdrawn=withdrawn))
         self._link = link
+
+    async def note_taken(self, origin: str, page: TakenPage) -> bool:
+        is_alike: bool = await self._link.ask(NOTE_TAKEN, origin=origin, page=page)
+        return is_alike
 
     async def begin(self, origin: str, *, again: bool) -> ProbeResult | None:
         found: ProbeResult | None = await self._link.ask(BEGIN_PROBE, origin=origin, again=again)

@@ -13,18 +13,32 @@ from searchcrawl.documents.user_pipeline import PluginErrors
 from searchcrawl.exceptions import HostBlocked, SearchcrawlError
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.visit_end import join_lines
+from searchcrawl.items import Withdrawn
 from searchcrawl.members.messages import Call, Reply
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
-from searchcrawl.soft404.signature import ProbeResult
+from searchcrawl.soft404.signature import LEAST_PAGES, ProbeResult, Signature
+from searchcrawl.soft404.taken_pages import TakenPage, TakenPages, build_withdrawn
 
 _MOST: Final = 10_000
+#: So many pages of a host are remembered, and so many where there are many hosts.
+_MOST_OF_HOST: Final = 100
+_LEAST_OF_HOST: Final = 5
+_MANY_HOSTS: Final = 500
 
 
 class SharedProbes:
-    """What the members have found out, and which of them is asking a host; for the event loop of the run."""
+    """What the members have found out, and which of them is asking a host; for the event loop of the run.
 
-    def __init__(self) -> None:
+    ``withdraw`` hands pages to the writer that are to be judged again. Of pages that were taken for content each member
+    knows its own: those of several may be alike, and one of them finds out what the host answers.
+    """
+
+    def __init__(self, withdraw: Callable[[Withdrawn], object] = lambda withdrawn: None) -> None:
+        self._hand_on = withdraw
+        self._withdrawn: set[int] = set()
+        #: by last use
+        self._taken: OrderedDict[str, TakenPages] = OrderedDict()
         #: by last use
         self._found: OrderedDict[str, ProbeResult] = OrderedDict()
         self._asking: dict[str, tuple[object, asyncio.Event]] = {}
@@ -41,9 +55,40 @@ class SharedProbes:
         self._asking[origin] = member, asyncio.Event()
         return None
 
+    def note_taken(self, origin: str, page: TakenPage) -> bool:
+        """Remembers a page of a host that nobody has asked; returns whether it is like that of another member instead."""
+        if origin in self._found:
+            return False
+        taken = self._taken.setdefault(origin, TakenPages())
+        self._taken.move_to_end(origin)
+        if len(taken) >= LEAST_PAGES - 1 and page.place is not None and taken.has_alike(page.outline):
+            return True
+        taken.add(page, most=_MOST_OF_HOST if len(self._taken) < _MANY_HOSTS else _LEAST_OF_HOST)
+        if len(self._taken) > _MOST:
+            self._taken.popitem(last=False)
+        return False
+
+    def withdraw(self, withdrawn: Withdrawn) -> None:
+        """Has pages taken back, each once."""
+        new, known = (
+            tuple(each for each in rows if each not in self._withdrawn) for rows in (withdrawn.new, withdrawn.known)
+        )
+        if new or known:
+            self._withdrawn.update(new, known)
+            self._hand_on(Withdrawn(new, known))
+
+    def _withdraw_alike(self, origin: str, signature: Signature) -> None:
+        taken, outline = self._taken.pop(origin, None), signature.sample.outline
+        if taken is not None:
+            pages = taken.take(lambda each: each.outline.is_alike(outline) and not signature.lands_on(each.place))
+            self.withdraw(build_withdrawn(pages))
+
     def end(self, member: object, origin: str, result: ProbeResult | None) -> None:
         """Notes what came of a probe; without a ``result`` the next one who waits asks."""
+        if result is not None and result.signature is not None:
+            self._withdraw_alike(origin, result.signature)
         if result is not None:
+            self._taken.pop(origin, None)
             self._found[origin] = result
             if len(self._found) > _MOST:
                 self._found.popitem(last=False)
@@ -65,6 +110,8 @@ _GIVES_BACK: Final = {"acquire_request": "release_request", "acquire_host": "rel
 ROBOTS: Final = "robots"
 BEGIN_PROBE: Final = "begin_probe"
 END_PROBE: Final = "end_probe"
+WITHDRAW: Final = "withdraw"
+NOTE_TAKEN: Final = "note_taken"
 NOTE_GOOD: Final = "note_good"
 ADD_ERROR: Final = "add_error"
 FIND_NAME: Final = "find_name"
@@ -112,6 +159,9 @@ class Services:
         if call.name == FORGET_NAME:
             self._lookups.forget(**call.arguments, before=clock.monotonic())
             return
+        if call.name == WITHDRAW:
+            self._probes.withdraw(**call.arguments)
+            return
         if call.name in {NOTE_GOOD, ADD_ERROR}:
             getattr(self._plugin_errors, call.name)(**call.arguments)
             return
@@ -149,6 +199,8 @@ class Services:
     async def _find(self, call: Call) -> Any:
         if call.name == ROBOTS:
             return await self._find_robots(**call.arguments)
+        if call.name == NOTE_TAKEN:
+            return self._probes.note_taken(**call.arguments)
         if call.name == BEGIN_PROBE:
             return await self._probes.begin(self, **call.arguments)
         if call.name == FIND_NAME:

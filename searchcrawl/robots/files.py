@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -33,6 +34,8 @@ _MAX_ORIGINS: Final = 10_000
 _MAX_MEMORY_BYTES: Final = 64 * 1024 * 1024
 #: Longer files are parsed in a thread.
 _THREAD_FROM_BYTES: Final = 64 * 1024
+#: So long files are collected that are stored in one transaction.
+_COLLECT_SECONDS: Final = 0.5
 #: The longest time for which a stored file is used.
 _MAX_STORED_MS: Final = 30 * clock.DAY_MS
 
@@ -67,28 +70,42 @@ class RobotsCopy:
 
 
 class StoredRobots:
-    """The bodies of robots.txt files in the database, by origin.
+    """The bodies of robots.txt files in the database, by origin; for the event loop.
 
     Only those that this run was sent, or the interrupted run that it continues: a run of its own requests
-    them anew, and a file that it cannot fetch forbids everything.
+    them anew, and a file that it cannot fetch forbids everything. They are written beside the requests, those that came
+    meanwhile in one transaction: nothing waits for it, and what a killed process had not written is requested again.
     """
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._swept = False
+        #: what waits to be written, and what is being written: None where an origin has no file any more
+        self._waiting: dict[str, bytes | None] = {}
+        self._under_way: dict[str, bytes | None] = {}
+        self._writing: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
 
-    async def save(self, origin: str, body: bytes | None) -> None:
-        """Stores the body of a robots.txt; None deletes the stored one, as the origin has no file any more.
+    def save(self, origin: str, body: bytes | None) -> None:
+        """Has the body of a robots.txt stored; None deletes the stored one, as the origin has no file any more.
 
         An error of the database is only logged: after a restart the file is requested again.
         """
-        try:
-            await asyncio.to_thread(self._save, origin, body)
-        except SearchcrawlError as error:
-            logger.warning("the copy of %s/robots.txt is not kept: %s", origin, error)
+        self._waiting[origin] = body
+        if self._writing is None:
+            self._writing = asyncio.ensure_future(self._write_all())
+
+    async def close(self) -> None:
+        """Returns once all is written."""
+        self._closing.set()
+        if self._writing is not None:
+            await self._writing
 
     async def load(self, origin: str, *, of_any_run: bool = False) -> bytes | None:
         """The last good answer of an origin, None without one. Raises SearchcrawlError."""
+        for known in (self._waiting, self._under_way):
+            if origin in known:
+                return known[origin]
         since_ms = clock.now_ms() - _MAX_STORED_MS
         if not of_any_run:
             since_ms = max(self._run.row.horizon_ms, since_ms)
@@ -98,19 +115,29 @@ class StoredRobots:
 
         return await asyncio.to_thread(self._run.read, find)
 
-    def _save(self, origin: str, body: bytes | None) -> None:
-        if body is not None:
-            self._run.write(lambda transaction: self._replace(transaction, origin, body))
-        # Most origins have no copy: this look is cheaper than a writing transaction for each of them.
-        elif self._run.read(lambda transaction: host_table.find_robots(transaction, origin)) is not None:
-            self._run.write(lambda transaction: host_table.drop_robots(transaction, origin))
+    async def _write_all(self) -> None:
+        while self._waiting:
+            self._under_way, self._waiting = self._waiting, {}
+            try:
+                await asyncio.to_thread(self._run.write, self._write)
+            except SearchcrawlError as error:
+                first, *others = self._under_way
+                also = f" (and of {len(others)} more)" if others else ""
+                logger.warning("the copy of %s/robots.txt is not kept: %s", first, f"{error}{also}")
+            self._under_way = {}
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), _COLLECT_SECONDS)
+        self._writing = None
 
-    def _replace(self, transaction: Transaction, origin: str, body: bytes) -> None:
+    def _write(self, transaction: Transaction) -> None:
         now_ms = clock.now_ms()
-        if not self._swept:
+        bodies = {origin: body for origin, body in self._under_way.items() if body is not None}
+        if bodies and not self._swept:
             host_table.drop_robots_before(transaction, now_ms - _MAX_STORED_MS)
             self._swept = True
-        host_table.save_robots(transaction, origin, body, now_ms)
+        host_table.save_robots(transaction, bodies, now_ms)
+        # Most origins have no file, and had none.
+        host_table.drop_robots(transaction, self._under_way.keys() - bodies.keys())
 
 
 class RobotsFiles:
@@ -147,6 +174,11 @@ class RobotsFiles:
     def listen(self, listener: Callable[[str], None]) -> None:
         """Calls ``listener`` with the origin of each file that is read from now on."""
         self._listeners.append(listener)
+
+    async def close(self) -> None:
+        """Returns once all copies are stored."""
+        if self._stored is not None:
+            await self._stored.close()
 
     def find(self, origin: str) -> RobotsCopy | None:
         """The known robots.txt of an origin; None if it has to be fetched."""
@@ -226,13 +258,13 @@ class RobotsFiles:
         except BrokenCoding as error:
             return self._build_failed(str(error), code=Code.READ_ERROR)
         if self._stored is not None:
-            await self._stored.save(origin, body)
+            self._stored.save(origin, body)
         return await self._parse(body, origin)
 
     async def _take_as_missing(self, origin: str) -> RobotsCopy:
         """Notes that an origin has no robots.txt: everything is allowed."""
         if self._stored is not None:
-            await self._stored.save(origin, None)
+            self._stored.save(origin, None)
         return await self._parse(b"", origin)
 
     def _build_failed(

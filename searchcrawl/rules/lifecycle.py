@@ -94,6 +94,12 @@ def describe_failures(runs: int) -> str:
     return f"failed in {counted(runs, 'run', 'runs')} in a row"
 
 
+#: The rule that rows have whose pages were taken before their host was known to answer any path with such a page, until they
+#: are visited again; and what is held against a document that was new.
+WITHDRAWN_RULE: Final = "sentinel: like what its host answers to any path"
+WITHDRAWN: Final = describe_evidence(Code.SENTINEL, WITHDRAWN_RULE)
+
+
 #: A page that stopped the crawler, or the worker that read it, so many times is set aside.
 MOST_STOPS: Final = 3
 

@@ -11,16 +11,20 @@ import posixpath
 import re
 import secrets
 import string
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from searchcrawl import urls
-from searchcrawl.items import Page
+from searchcrawl.items import Page, Withdrawn
 from searchcrawl.rules.turned_pages import is_plain, split_url, words_of
+from searchcrawl.soft404.signs import Outline
+from searchcrawl.soft404.taken_pages import TakenPage
 
+#: Of a host with fewer pages no new one is worth two more requests, whatever it looks like.
+LEAST_PAGES: Final = 4
 #: A page may differ by one and a half times the difference of the two answers, and by one more word in two hundred.
 _MARGIN: Final = 1.5
 _SLACK: Final = 0.005
@@ -46,15 +50,21 @@ def probe_url(url: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The words of a page, and the words of the requested URL, which the page may repeat."""
+    """The words of a page, and the words of the requested URL, which the page may repeat; ``outline`` is that of its text."""
 
     title: tuple[str, ...]
     text: tuple[str, ...]
     echoes: frozenset[str]
+    outline: Outline
 
     @classmethod
     def of(cls, page: Page, *, asked: str) -> Self:
-        return cls(title=tuple(words_of(page.title)), text=tuple(words_of(page.all_text)), echoes=_words_of_url(asked))
+        return cls(
+            title=tuple(words_of(page.title)),
+            text=tuple(words_of(page.all_text)),
+            echoes=_words_of_url(asked),
+            outline=Outline.of(page.all_text, asked=asked),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +90,10 @@ class Signature:
         return cls(
             sample=one, title_spread=_distance(one.title, other.title, echoes), text_spread=text, landing=landing
         )
+
+    def lands_on(self, place: int | None) -> bool:
+        """Whether a page is content although it is this answer: it is a home (None), or the page to which redirects lead."""
+        return place is None or (self.landing is not None and place == urls.key(self.landing))
 
     def matches(self, page: Page, *, asked: str) -> bool:
         """Whether ``page``, the answer to ``asked``, is such an answer too."""
@@ -121,7 +135,20 @@ class ProbeResult(NamedTuple):
 
 
 class Probes:
-    """Has the processes of one run ask each host once. This one is for a single process, which knows what it asked."""
+    """Has the processes of one run ask each host once. This one is for a single process, which knows what it asked.
+
+    ``withdraw`` hands pages to the writer that were taken and are to be judged again.
+    """
+
+    def __init__(self, withdraw: Callable[[Withdrawn], object] = lambda withdrawn: None) -> None:
+        self.withdraw = withdraw
+
+    #: whether other processes have pages of the same hosts
+    are_shared = False
+
+    async def note_taken(self, origin: str, page: TakenPage) -> bool:
+        """Notes a page that is to be taken for content; returns whether it is like one that another process has taken."""
+        return False
 
     async def begin(self, origin: str, *, again: bool) -> ProbeResult | None:
         """What another process has found out; None: this one is to ask, and calls ``end``.

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -28,7 +28,9 @@ from searchcrawl.render.rendered_page import RENDERED_TYPE, RenderFailed
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.rules.archives import list_archives
 from searchcrawl.run import Run
-from searchcrawl.soft404.signature import ProbeResult, Probes, Sample, Signature, probe_url
+from searchcrawl.soft404.signature import LEAST_PAGES, ProbeResult, Probes, Sample, Signature, probe_url
+from searchcrawl.soft404.signs import Outline, is_nearly_empty, looks_like_notice
+from searchcrawl.soft404.taken_pages import TakenPage, TakenPages, build_withdrawn
 from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.stages import stages_of
 from searchcrawl.store import host_table
@@ -40,6 +42,10 @@ logger = logging.getLogger(__name__)
 
 RULE: Final = "sentinel: what the host answers to any path"
 _MAX_HOSTS: Final = 10_000
+#: So many pages of a host are compared with the next one: fewer where many are remembered, of all hosts together.
+_MOST_OF_HOST: Final = 100
+_LEAST_OF_HOST: Final = 5
+_MOST_KEPT: Final = 50_000
 #: How often a host that could not be probed is probed again with a later page.
 _MAX_TRIES: Final = 3
 _MAX_BYTES: Final = 1_000_000
@@ -51,17 +57,20 @@ _POLICY: Final = SidePolicy(kind="sentinel", max_bytes=_MAX_BYTES, followed=TEMP
 class _Host:
     """What is known of one origin.
 
-    ``probing`` is the task that asks it, None before and after. ``answers_any``: it answered any path before this
-    run, too, and has pages of its own besides. ``last_text`` is the hash of the last known page that changed;
-    ``probed_again``: it was asked because two such pages became the same.
+    ``pages`` counts those that came in this run, ``taken`` are those that were taken for content; ``is_suspect``: one
+    of them looked like a placeholder page. ``probing`` is the task that asks it, None before and after; ``tries`` is less
+    than 0 once it has answered. ``answers_any``: it answered any path before this
+    run, too, and has pages of its own besides. ``probed_again``: it was asked because two known pages became the same.
     """
 
+    pages: int = 0
+    taken: TakenPages = field(default_factory=TakenPages)
+    is_suspect: bool = False
     tries: int = 0
     probing: asyncio.Task[None] | None = None
     signature: Signature | None = None
     answers_any: bool = False
     has_own_pages: bool = False
-    last_text: int = 0
     probed_again: bool = False
 
 
@@ -72,10 +81,11 @@ class _NoAnswer(Exception):
 class PlaceholderPagePipeline:
     """Ends the visits of placeholder pages: those that their host answers to any path.
 
-    A document without a page passes, and so does a file in an archive. A host is probed once it has sent a page with new bytes that may be such an
-    answer; the first visit of its home or of a start URL may not. Nearly all hosts answer the probe with no page:
-    then it is not repeated in this run, unless two known pages become one. ``robots`` is None where robots.txt is
-    not obeyed.
+    A document without a page passes, and so does a file in an archive. A host is probed once one of its pages with new bytes
+    looks like such an answer (``signs``): a new page, once there are LEAST_PAGES of the host, a known one at once, before its
+    change is taken. Pages that came before that and are like the answer are judged again. The first visit of a home or of a
+    start URL is content. Where the host answers the probe with no page, it is not repeated in this run, unless two known
+    pages become one. ``robots`` is None where robots.txt is not obeyed.
     """
 
     def __init__(
@@ -93,6 +103,8 @@ class PlaceholderPagePipeline:
         self._renderer = renderer
         #: by last use; pages that a browser rendered are compared with what it makes of the answer to any path
         self._hosts: OrderedDict[tuple[str, bool], _Host] = OrderedDict()
+        #: how many pages of all hosts are remembered
+        self._kept = 0
         #: hosts of which ``_hosts`` has no place for any more, and the table is to know
         self._noted: list[str] = []
         self._starts = frozenset(read_start_urls(run.project, run.source))
@@ -108,24 +120,86 @@ class PlaceholderPagePipeline:
         return cls(run, stages.get(SideRequests), stages.find(RobotsFiles), renderer, stages.find(Probes))
 
     def process_document(self, item: Document) -> Document | Outcome | Awaitable[Document | Outcome]:
-        """Returns the item, or the end of its visit; an awaitable of it if the host has to be probed first."""
-        if item.page is None or item.converter is None or _is_in_archive(item):
+        """Returns the item, or the end of its visit; an awaitable of it if the host has to be asked first."""
+        page = item.page
+        if page is None or item.converter is None or _is_in_archive(item):
             return item
         key = urls.origin_of(item.claim.url), item.rendered is not None
         host = self._hosts.get(key)
+        if not _is_text(item):
+            return item if host is None else self._compare(host, item, page) or item
         if host is None:
-            if not self._may_be_placeholder(item):
-                return item
             host = self._hosts[key] = _Host()
             if len(self._hosts) > _MAX_HOSTS:
                 self._forget(*self._hosts.popitem(last=False))
         self._hosts.move_to_end(key)
-        unknown = 0 <= host.tries < _MAX_TRIES and self._may_be_placeholder(item)
-        if host.probing is None and (unknown or self._repeats_last(host, item, item.page)):
+        host.pages += 1
+        if host.signature is not None:
+            return self._compare(host, item, page) or item
+        return self._look(host, item, page)
+
+    def _look(self, host: _Host, item: Document, page: Page) -> Document | Outcome | Awaitable[Document | Outcome]:
+        """Asks the host first where a page looks like a placeholder page, and else takes it."""
+        claim = item.claim
+        was_asked = host.tries < 0 or host.tries >= _MAX_TRIES
+        if was_asked and not claim.has_document:
+            return item
+        outline = Outline.of(page.all_text, asked=claim.url)
+        is_content = not claim.has_document and self._is_home(claim.url, None)
+        taken = TakenPage(claim.url_id, claim.has_document, None if is_content else urls.key(claim.url), outline)
+        if self._gives_reason(host, item, page, outline):
             host.probing = asyncio.ensure_future(self._probe(host, item))
-        if host.probing is not None:
-            return self._compare_later(host.probing, host, item, item.page)
-        return self._compare(host, item, item.page) or item
+        elif host.probing is None or not (claim.has_document or self._is_suspect(host, item, page, outline)):
+            if self._probes.are_shared and not was_asked:
+                return self._look_elsewhere(host, item, taken)
+            self._keep(host, taken)
+            return item
+        return self._compare_later(host.probing, host, item, taken)
+
+    async def _look_elsewhere(self, host: _Host, item: Document, taken: TakenPage) -> Document | Outcome:
+        """Asks the host first where a page is like one that another process of the run has taken."""
+        try:
+            is_alike = await self._probes.note_taken(urls.origin_of(item.claim.url), taken)
+        except StoreError as error:
+            self._run.shutdown.fail(error)
+            return item
+        if is_alike and host.probing is None and 0 <= host.tries < _MAX_TRIES:
+            host.probing = asyncio.ensure_future(self._probe(host, item))
+        if is_alike and host.probing is not None:
+            return await self._compare_later(host.probing, host, item, taken)
+        ended = self._compare(host, item, item.page or Page())
+        if ended is None:
+            self._keep(host, taken)
+        return ended or item
+
+    def _gives_reason(self, host: _Host, item: Document, page: Page, outline: Outline) -> bool:
+        """Whether the host is to be asked now."""
+        if host.probing is not None or host.probed_again:
+            return False
+        claim = item.claim
+        if host.tries < 0 or host.tries >= _MAX_TRIES:
+            # A host may begin to answer any path during a run.
+            host.probed_again = host.taken.has_alike(outline)
+            return host.probed_again
+        is_suspect = self._is_suspect(host, item, page, outline)
+        host.is_suspect |= is_suspect
+        is_urgent = is_suspect and (claim.has_document or claim.code == Code.SENTINEL)
+        return is_urgent or (host.is_suspect and host.pages >= LEAST_PAGES)
+
+    def _is_suspect(self, host: _Host, item: Document, page: Page, outline: Outline) -> bool:
+        """Whether a page looks like a placeholder page: by itself, or as it is like another one of its host."""
+        claim = item.claim
+        if has_password_field(item.body) or claim.code == Code.SENTINEL:
+            return True
+        if self._is_home(claim.url, None) and not claim.has_document:
+            return False
+        if is_nearly_empty(page, is_known=claim.has_document) or looks_like_notice(page):
+            return True
+        return host.taken.has_alike(outline)
+
+    def _keep(self, host: _Host, page: TakenPage) -> None:
+        """Remembers a page that is taken for content."""
+        self._kept += host.taken.add(page, most=_MOST_OF_HOST if self._kept < _MOST_KEPT else _LEAST_OF_HOST)
 
     async def close_spider(self) -> None:
         while self._hosts:
@@ -141,23 +215,9 @@ class PlaceholderPagePipeline:
             self._run.shutdown.fail(error)
 
     def _forget(self, key: tuple[str, bool], host: _Host) -> None:
+        self._kept -= len(host.taken)
         if host.has_own_pages and not host.answers_any:
             self._noted.append(urls.host_and_port(key[0]))
-
-    def _may_be_placeholder(self, document: Document) -> bool:
-        if "html" not in document.mimetype and not document.mimetype.startswith("text/"):
-            return False
-        claim = document.claim
-        return claim.has_document or not self._is_home(claim.url, None) or has_password_field(document.body)
-
-    @staticmethod
-    def _repeats_last(host: _Host, document: Document, page: Page) -> bool:
-        """Whether two known pages in a row became the same: a host may begin to answer any path during a run."""
-        if host.signature is not None or host.probed_again or not document.claim.has_document:
-            return False
-        text = hash((page.title, page.all_text))
-        host.probed_again, host.last_text = text == host.last_text, text
-        return host.probed_again
 
     def _is_home(self, url: str, signature: Signature | None) -> bool:
         parsed = urlsplit(url)
@@ -165,11 +225,15 @@ class PlaceholderPagePipeline:
         return home or url in self._starts or (signature is not None and url == signature.landing)
 
     async def _compare_later(
-        self, probing: asyncio.Task[None], host: _Host, document: Document, page: Page
+        self, probing: asyncio.Task[None], host: _Host, document: Document, taken: TakenPage
     ) -> Document | Outcome:
         # If one page is cancelled, the others must still get the answer.
         await asyncio.shield(probing)
-        return self._compare(host, document, page) or document
+        page = document.page or Page()
+        ended = self._compare(host, document, page)
+        if ended is None:
+            self._keep(host, taken)
+        return ended or document
 
     def _compare(self, host: _Host, document: Document, page: Page) -> Outcome | None:
         """How the visit ends where ``page`` is no content; None where it is."""
@@ -184,6 +248,7 @@ class PlaceholderPagePipeline:
         is_content = self._is_home(claim.url, signature) and (not claim.has_document or host.answers_any)
         if is_content and not has_password_field(document.body):
             return None
+        self._withdraw(host, signature, Outline.of(page.all_text, asked=claim.url))
         return Outcome(
             claim=claim,
             code=Code.SENTINEL,
@@ -192,6 +257,13 @@ class PlaceholderPagePipeline:
             redirects=document.redirects,
         )
 
+    def _withdraw(self, host: _Host, signature: Signature, outline: Outline) -> None:
+        """Has the pages judged again that were taken before the host was known to answer any path, and are like its answer."""
+        found = host.taken.take(lambda each: each.outline.is_alike(outline) and not signature.lands_on(each.place))
+        self._kept -= len(found)
+        if found:
+            self._probes.withdraw(build_withdrawn(found))
+
     async def _probe(self, host: _Host, document: Document) -> None:
         """Finds out whether the host answers any path, and with which page; never raises."""
         url = document.claim.url
@@ -199,6 +271,11 @@ class PlaceholderPagePipeline:
             found = await self._share_probe(host, document)
             host.signature, host.answers_any = found
             host.tries = -1
+            if host.signature is None:
+                # Of these alone more is asked.
+                self._kept -= len(host.taken.take(lambda each: not each.is_known))
+            else:
+                self._withdraw(host, host.signature, host.signature.sample.outline)
         except StoreError as error:
             self._run.shutdown.fail(error)
         except Exception as error:
@@ -295,6 +372,10 @@ class PlaceholderPagePipeline:
         headers = ((b"Content-Type", content_type.encode("latin-1", "replace")),)
         charset = self._run.source.fetch.default_charset
         return parse_html(body, ConversionContext(url=url, headers=headers, default_charset=charset))
+
+
+def _is_text(document: Document) -> bool:
+    return "html" in document.mimetype or document.mimetype.startswith("text/")
 
 
 def _is_in_archive(document: Document) -> bool:

@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Row, and_, bindparam, delete, func, select
 
 from searchcrawl import clock
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.many_rows import read_parts, upsert_rows, write_rows
+from searchcrawl.store.many_rows import read_parts, upsert_rows, write_parts, write_rows
 from searchcrawl.store.schema import host_owners, hosts, robots_copies, urls
 from searchcrawl.store.statements import split
 
@@ -200,15 +200,18 @@ def note_answers_any(transaction: Transaction, names: Sequence[str]) -> None:
         transaction.execute(update(hosts).where(hosts.c.id == host_id).values(answers_any=1))
 
 
-def save_robots(transaction: Transaction, origin: str, body: bytes, fetched_ms: int) -> None:
-    """Stores the robots.txt of ``scheme://host[:port]``, compressed, in place of the one before.
+def save_robots(transaction: Transaction, bodies: Mapping[str, bytes], fetched_ms: int) -> None:
+    """Stores the robots.txt of each ``scheme://host[:port]``, compressed, in place of the one before.
 
     It is in force while the file cannot be fetched (RFC 9309 §2.4; X-B2).
     """
-    if len(origin) > _MAX_NAME_CHARACTERS:
-        return
-    row = {"origin": origin, "body": isal_zlib.compress(body, 1), "fetched_ms": fetched_ms}
-    upsert_rows(transaction, robots_copies, ("origin",), [row], ("body", "fetched_ms"))
+    rows = [
+        {"origin": origin, "body": isal_zlib.compress(body, 1), "fetched_ms": fetched_ms}
+        for origin, body in sorted(bodies.items())
+        if len(origin) <= _MAX_NAME_CHARACTERS
+    ]
+    if rows:
+        upsert_rows(transaction, robots_copies, ("origin",), rows, ("body", "fetched_ms"))
 
 
 def find_robots(transaction: Transaction, origin: str, *, since_ms: int = 0) -> bytes | None:
@@ -218,9 +221,11 @@ def find_robots(transaction: Transaction, origin: str, *, since_ms: int = 0) -> 
     return None if body is None else isal_zlib.decompress(body)
 
 
-def drop_robots(transaction: Transaction, origin: str) -> None:
-    """Drops the copy of an origin that has no robots.txt any more."""
-    transaction.execute(delete(robots_copies).where(robots_copies.c.origin == origin))
+def drop_robots(transaction: Transaction, origins: Iterable[str]) -> None:
+    """Drops the copies of origins that have no robots.txt any more."""
+    query = select(robots_copies.c.origin)
+    gone = [row.origin for row in read_parts(transaction, query, robots_copies.c.origin, sorted(origins))]
+    write_parts(transaction, delete(robots_copies), robots_copies.c.origin, gone)
 
 
 def drop_robots_before(transaction: Transaction, before_ms: int) -> None:

@@ -35,7 +35,11 @@ def naming(target: str) -> str:
 def set_start(site: SiteProcess, *, without: str = "") -> None:
     """The page that links to all others."""
     names = [name for name in (*PLAIN, *NAMING) if name != without]
-    links = [*(f"/{name}.html" for name in names), site.url(SOFT, "/any.html")]
+    # A host with fewer pages is not asked what it answers to any path.
+    links = [
+        *(f"/{name}.html" for name in names),
+        *(site.url(SOFT, f"/{name}.html") for name in ("any", "w", "x", "y")),
+    ]
     site.set_page(HOST, "/", page("start", *links, text=WORDS))
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Final
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject
 from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source
 from tests.site.behaviour import is_probe
-from tests.site.client import SiteProcess
+from tests.site.client import SiteProcess, configure
 
 HOST: Final = "wall.acme.test"
 NAMES: Final = ("valve", "gauge", "pump", "hose", "spring")
@@ -121,7 +123,76 @@ def _midway(project: CrawlProject) -> list[Run]:
     return [before, run(project)]
 
 
+#: Says nothing that other pages do not say, and is as long as they are.
+PLAIN: Final = "The works of the town are near the river, and many people go there by boat. {nonce} " * 10
+
+
+def own_text(name: str) -> str:
+    """A page that no other one is like."""
+    digits = hashlib.sha256(name.encode()).hexdigest()
+    words = " ".join(
+        f"{name}{''.join(chr(ord('a') + int(digit, 16)) for digit in digits[at : at + 6])}" for at in range(50)
+    )
+    return page(f"All about the {name}", text=words)
+
+
+def fill_with_own(project: CrawlProject, *dead: str, names: Sequence[str] = NAMES, **tables: Any) -> SiteProcess:
+    """Sets pages with texts of their own, and links to paths that the host does not have behind these."""
+    site = project.site
+    project.edit(**{**source(site, HOST, concurrency=1), **tables})
+    site.set_page(HOST, "/", page("start", *(f"/{name}.html" for name in (*names, *dead)), text=own_text("start")))
+    site.set_pages(HOST, {f"/{name}.html": own_text(name) for name in names})
+    return site
+
+
+def _own(project: CrawlProject) -> list[Run]:
+    site = fill_with_own(project)
+    before = run(project)
+    site.set_page(HOST, f"/{NAMES[0]}.html", own_text("another valve"))
+    return [before, run(project)]
+
+
+def _few(project: CrawlProject) -> list[Run]:
+    """A host of three pages, one of which is what it answers to any path."""
+    site = fill_with_own(project, "dead", names=NAMES[:1])
+    site.set_behaviour(HOST, missing=True, status=200, body=NOTHING, headers={"Content-Type": "text/html"})
+    return [run(project)]
+
+
+def _unmarked(project: CrawlProject, **tables: Any) -> list[Run]:
+    """A site whose answer to any path says nothing of it, so that the first one is taken before the second one comes."""
+    site = fill_with_own(project, "ferry", "dead", "gone", "lost", **tables)
+    body = page("ACME", text=PLAIN)
+    # It is like the answer, but has a title: it is taken back as well, and is content when it is visited again.
+    site.set_page(HOST, "/ferry.html", page("The boats of the town", text=PLAIN.replace("{nonce}", "a0b1c2d3" * 4)))
+    site.set_behaviour(HOST, missing=True, status=200, body=body, headers={"Content-Type": "text/html"})
+    return [run(project)]
+
+
+def _sent(project: CrawlProject) -> list[Run]:
+    """The same where each page is sent as soon as it is stored."""
+    configure(project.folder, cache={"threshold_mb": 0.0001})
+    return _unmarked(project)
+
+
+def _by_members(project: CrawlProject) -> list[Run]:
+    return _unmarked(project, fetch={"processes": 3, **source(project.site, HOST)["fetch"]})
+
+
+def _turns_unmarked(project: CrawlProject) -> list[Run]:
+    site = fill_with_own(project)
+    before = run(project)
+    flipped(site, page("ACME", text=PLAIN))
+    return [before, run(project)]
+
+
 STORIES: Final = {
+    "own": _own,
+    "few": _few,
+    "unmarked": _unmarked,
+    "sent": _sent,
+    "by members": _by_members,
+    "turns unmarked": _turns_unmarked,
     "login": _flips(LOGIN),
     "repair": _flips(REPAIR),
     "redirects": _redirects,
@@ -179,18 +250,20 @@ def test_error_page_when_it_comes_with_200_then_it_alone_is_left_out(tell: Tell)
 def test_host_when_it_says_404_then_is_asked_once_and_only_with_new_bytes(tell: Tell) -> None:
     before, during, after = tell("repair")
 
+    # Its pages are alike.
     assert len(probes(before)) == 1
     assert len(probes(during)) == 2
     # All is as the validators say.
     assert probes(after) == []
 
 
-def test_host_when_it_turns_during_a_run_then_no_more_than_one_page_is_lost(tell: Tell) -> None:
+def test_host_when_it_turns_during_a_run_then_no_page_is_lost(tell: Tell) -> None:
     before, during = tell("midway")
 
     changed = {url for url, version in during.versions.items() if version > before.versions[url]}
-    assert changed == {at(NAMES[0]), at(NAMES[1])}
-    assert [during.codes[at(name)] for name in NAMES] == [200, 200, 965, 965, 965]
+    # The second one was taken before the third came, and is put back.
+    assert changed == {at(NAMES[0])}
+    assert [during.codes[at(name)] for name in NAMES] == [200, 965, 965, 965, 965]
     assert during.versions.keys() == before.versions.keys()
     assert len(probes(during)) == 3
 
@@ -200,3 +273,37 @@ def test_host_when_its_rules_or_ours_forbid_such_a_path_then_is_not_asked(tell: 
 
     assert (probes(robots), probes(scope)) == ([], [])
     assert set(robots.codes.values()) == set(scope.codes.values()) == {200}
+
+
+def test_host_when_its_pages_have_texts_of_their_own_then_is_not_asked(tell: Tell) -> None:
+    before, after = tell("own")
+
+    assert (probes(before), probes(after)) == ([], [])
+    assert after.versions[at(NAMES[0])] > before.versions[at(NAMES[0])]
+
+
+def test_host_when_it_has_few_pages_then_is_not_asked(tell: Tell) -> None:
+    (only,) = tell("few")
+
+    assert probes(only) == []
+    assert set(only.codes.values()) == {200}
+
+
+@pytest.mark.parametrize("story", ["unmarked", "sent", "by members"])
+def test_answer_to_any_path_when_the_first_ones_were_taken_then_they_are_taken_back(tell: Tell, story: str) -> None:
+    (only,) = tell(story)
+
+    dead = {at(name) for name in ("dead", "gone", "lost")}
+    assert {url for url, code in only.codes.items() if code == 965} == dead
+    assert set(only.versions) == {f"{HOST}/", *map(at, (*NAMES, "ferry"))}
+    assert (only.ended.exit_code, warnings(only)) == (0, ["sentinel"])
+    assert only.counts["new"] - only.counts["deleted"] == len(only.versions)
+
+
+def test_site_when_its_one_answer_says_nothing_of_it_then_known_documents_are_put_back(tell: Tell) -> None:
+    before, during = tell("turns unmarked")
+
+    assert during.codes == dict.fromkeys(before.versions, 965)
+    assert during.versions == before.versions
+    assert during.counts["changed"] == 0
+    assert warnings(during) == ["no_start", "sentinel"]

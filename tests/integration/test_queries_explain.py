@@ -158,7 +158,7 @@ def test_explain_when_robots_txt_is_known_then_all_its_lines_that_forbid_are_nam
     filled.admit("/tmp/a.html")
     filled.settle("/tmp/a.html", 951, rule="Disallow: /tmp/")
     body = b"User-agent: *\nDisallow: /tmp/\nDisallow: /*.html\nAllow: /tmp/b.html\n"
-    filled.database.write(host_table.save_robots, SITE, body, clock.now_ms())
+    filled.database.write(host_table.save_robots, {SITE: body}, clock.now_ms())
 
     known, never, allowed = (ask(filled, f"/tmp/{name}.html") for name in ("a", "c", "b"))
 

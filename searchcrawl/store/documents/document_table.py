@@ -206,6 +206,11 @@ def process_again(transaction: Transaction, url_ids: Sequence[int]) -> None:
     write_parts(transaction, update(documents).values(unavailable_ms=0), documents.c.url_id, url_ids)
 
 
+def find_sent(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
+    """Those of the documents that the index has, or may have."""
+    return find_among(transaction, documents.c.url_id, url_ids, may_be_there())
+
+
 def send_again(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
     """Sends documents again whose indexed values have changed and whose record has not (a new depth, another copy).
 

@@ -169,7 +169,7 @@ REOPENED: Final = Event(
             (_F.SETTLED,),
             _F.TODO,
             "a refused URL is allowed now: found nearer, or rules were edited; or the document is to be sent and its record is "
-            "gone; or store and index differ about it",
+            "gone; or store and index differ about it; or its host was found to answer any path with such a page",
         ),
     ),
     sets={"due_ms": 0, "attempts": 0},

@@ -54,6 +54,8 @@ def outcome(database: Database, answer: tuple[int, bytes] | Exception, *, horizo
                 await waiting
         except VisitEnded as ended:
             return ended.outcome
+        finally:
+            await files.close()
         return None
 
     return asyncio.run(visit())
@@ -107,7 +109,39 @@ def test_copy_when_the_store_fails_then_the_answer_counts_all_the_same(caplog: p
 
     run: Any = SimpleNamespace(row=SimpleNamespace(horizon_ms=0), write=fail)
 
-    with caplog.at_level(logging.WARNING):
-        asyncio.run(StoredRobots(run).save("http://a.test", RULES))
+    async def save() -> bytes | None:
+        stored = StoredRobots(run)
+        stored.save("http://a.test", RULES)
+        stored.save("http://b.test", None)
+        known = await stored.load("http://a.test")
+        await stored.close()
+        return known
 
-    assert "http://a.test/robots.txt is not kept: store: disk full" in caplog.text
+    with caplog.at_level(logging.WARNING):
+        known = asyncio.run(save())
+
+    assert known == RULES
+    assert "http://a.test/robots.txt is not kept: store: disk full (and of 1 more)" in caplog.text
+
+
+def test_copies_when_many_come_at_once_then_they_are_written_together(database: Database) -> None:
+    transactions: list[object] = []
+
+    def write(work: Any) -> None:
+        transactions.append(work)
+        database.write(work)
+
+    run: Any = SimpleNamespace(row=SimpleNamespace(horizon_ms=0), read=database.read, write=write)
+    origins = [f"http://h{number}.test" for number in range(1_500)]
+
+    async def save() -> list[bytes | None]:
+        stored = StoredRobots(run)
+        for number, origin in enumerate(origins):
+            stored.save(origin, RULES if number % 2 else None)
+        await asyncio.sleep(0)
+        stored.save(origins[1], None)
+        await stored.close()
+        return [await StoredRobots(run).load(origin) for origin in origins[:4]]
+
+    assert asyncio.run(save()) == [None, None, None, RULES]
+    assert len(transactions) == 2

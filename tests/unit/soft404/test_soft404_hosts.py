@@ -58,6 +58,7 @@ def hosts() -> Hosts:
 @pytest.fixture
 def tested(filled: FilledStore, hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> PlaceholderPagePipeline:
     monkeypatch.setattr(soft404_pipeline, "_MAX_HOSTS", KEPT)
+    monkeypatch.setattr(soft404_pipeline, "LEAST_PAGES", 1)
     filled.run.boundary = Boundary(allow_all=True)
     side = SideRequests(download=hosts.download, rate_limiter=RateLimiter(), targets=ANY_TARGET)
     return PlaceholderPagePipeline(filled.run, side, None)

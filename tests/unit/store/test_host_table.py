@@ -107,9 +107,8 @@ ORIGIN = "https://a.test:8443"
 
 
 def test_robots_copy_when_saved_twice_then_the_last_is_found(database: Database) -> None:
-    database.write(host_table.save_robots, ORIGIN, b"User-agent: *\nDisallow: /a\n" * 100, 1_000)
-    database.write(host_table.save_robots, ORIGIN, b"", 2_000)
-    database.write(host_table.save_robots, "https://b.test", b"\xff\x00", 2_000)
+    database.write(host_table.save_robots, {ORIGIN: b"User-agent: *\nDisallow: /a\n" * 100}, 1_000)
+    database.write(host_table.save_robots, {ORIGIN: b"", "https://b.test": b"\xff\x00"}, 2_000)
 
     with database.read_once() as transaction:
         found = [
@@ -122,7 +121,7 @@ def test_robots_copies_when_old_swept_or_of_endless_names_then_are_not_found(dat
     names = [f"http://h{number}.test" for number in range(5)]
     with database.write_once() as transaction:
         for number, name in enumerate([*names, f"http://{'a' * 5_000}.test"]):
-            host_table.save_robots(transaction, name, b"x", number)
+            host_table.save_robots(transaction, {name: b"x"}, number)
         host_table.drop_robots_before(transaction, 3)
 
         found = [host_table.find_robots(transaction, name) for name in (*names, f"http://{'a' * 5_000}.test")]
