@@ -27,12 +27,22 @@ from searchcrawl.store.documents import segment_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.many_rows import count_rows
 from searchcrawl.store.run_schema import ALL_TABLES, faulty, leases, receivers, tombstones
-from searchcrawl.store.schema import documents, hosts, name_answers, name_turns, outlinks, robots_copies, sources, urls
+from searchcrawl.store.schema import (
+    documents,
+    host_owners,
+    hosts,
+    name_answers,
+    name_turns,
+    outlinks,
+    robots_copies,
+    sources,
+    urls,
+)
 from searchcrawl.store.states import DocumentState, FetchState, Sharing
 
 _ROWS: Final = 2_000
 #: Not of one source, or only of the process that runs it, or of no concern to what is tried.
-_LEFT_OUT: Final = (leases, robots_copies, name_answers, name_turns, receivers, faulty, tombstones)
+_LEFT_OUT: Final = (leases, host_owners, robots_copies, name_answers, name_turns, receivers, faulty, tombstones)
 #: The rows as they were copied; in copies only.
 _before = Table(
     "before_plan",
