@@ -442,4 +442,6 @@ def test_crawl_when_it_is_ended_while_a_robots_file_is_redirected_then_its_pages
 
     assert code in {0, 3}
     assert "Traceback" not in project.log()
-    assert project.codes()[f"{host}/index.html"] in {None, 200}
+    assert project.codes()[f"{host}/index.html"] in {0, 200}
+    # Given back before it was requested, or read.
+    assert {row["state"] for row in project.lines("urls", "demo")} <= {"todo", "settled"}
