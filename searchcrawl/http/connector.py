@@ -31,6 +31,7 @@ from aiohttp.http import RawResponseMessage
 from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong
 from multidict import CIMultiDict
 
+from searchcrawl import urls
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.head_mending import Unmendable, mend_head
 from searchcrawl.http.name_lookups import NameLookups
@@ -207,13 +208,26 @@ class GuardedResolver(AbstractResolver):
         """Does nothing: others use the lookups as well."""
 
 
+class TurnPassed(aiohttp.ClientConnectionError):
+    """The process was stopped while it connected, and others may ask the host now."""
+
+
 class GuardedConnector(aiohttp.TCPConnector):
     """Connects to addresses that the guard allows; at most ``limit`` connections at once.
 
-    It keeps idle connections to the last MAX_IDLE_HOSTS hosts only.
+    It keeps idle connections to the last MAX_IDLE_HOSTS hosts only. ``may_send`` tells of ``host:port``, once there is a
+    connection, whether a request may be sent still; else TurnPassed is raised. So it is where aiohttp sends one again.
     """
 
-    def __init__(self, guard: AddressGuard, lookups: NameLookups, *, limit: int) -> None:
+    def __init__(
+        self,
+        guard: AddressGuard,
+        lookups: NameLookups,
+        *,
+        limit: int,
+        may_send: Callable[[str], bool] = lambda host: True,
+    ) -> None:
+        self._may_send = may_send
         # The lookups have a cache of their own, and the resolver checks the answers each time.
         super().__init__(
             limit=limit,
@@ -223,6 +237,18 @@ class GuardedConnector(aiohttp.TCPConnector):
         )
         connections: functools.partial[Any] = functools.partial(_Connection, loop=asyncio.get_running_loop())
         self._factory = connections
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Any],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109  # aiohttp's
+    ) -> aiohttp.connector.Connection:
+        connection = await super().connect(req, traces, timeout)
+        if not self._may_send(urls.host_and_port(str(req.url))):
+            connection.release()
+            raise TurnPassed("others may ask the host now")
+        return connection
 
     def _release(self, key: Any, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         if isinstance(protocol, _Connection):

@@ -32,7 +32,7 @@ from searchcrawl import clock
 from searchcrawl.failpoints import reach
 from searchcrawl.http.address_guard import AddressGuard, PublicGuard
 from searchcrawl.http.address_slots import AddressSlots
-from searchcrawl.http.connector import AddressForbidden, GuardedConnector
+from searchcrawl.http.connector import AddressForbidden, GuardedConnector, TurnPassed
 from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, decode_body, parse_codings
 from searchcrawl.http.given_up_hosts import GivenUpHosts
 from searchcrawl.http.name_lookups import NameLookups
@@ -49,7 +49,7 @@ from searchcrawl.http.visit_end import (
     VisitEnded,
     find_claim,
 )
-from searchcrawl.items import Outcome
+from searchcrawl.items import Claim, Outcome
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.redirects import OwnOrigins
 from searchcrawl.run import Run
@@ -196,6 +196,11 @@ class GuardedHandler(BaseDownloadHandler):
                 self._lookups.confirm(host)
                 reach("fetch.headers")
                 return await self._read_response(answer, request)
+        except TurnPassed as error:
+            claim = find_claim(request)
+            if claim is None:
+                _raise_scrapy_error(error, request.url, seconds)
+            raise _give_back(claim) from error
         except (aiohttp.ClientError, ValueError, TimeoutError) as error:
             if not has_answered and _may_have_moved(error):
                 self._lookups.forget(host, before=started)
@@ -212,7 +217,7 @@ class GuardedHandler(BaseDownloadHandler):
         while not self._rate_limiter.may_send(host):
             claim = find_claim(request)
             if claim is not None:
-                raise VisitEnded(Outcome(claim=claim, code=claim.code, released=True))
+                raise _give_back(claim)
             await self._rate_limiter.wait_until_allowed(host)
 
     async def close(self) -> None:
@@ -229,7 +234,9 @@ class GuardedHandler(BaseDownloadHandler):
         if known is None:
             guard = self._public_guard if public_only else self._guard
             known = self._sessions[public_only] = aiohttp.ClientSession(
-                connector=GuardedConnector(guard, self._lookups, limit=self._concurrency),
+                connector=GuardedConnector(
+                    guard, self._lookups, limit=self._concurrency, may_send=self._rate_limiter.may_send
+                ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 trust_env=False,
@@ -385,6 +392,10 @@ def _may_have_moved(error: Exception) -> bool:
     return isinstance(error, aiohttp.ClientConnectorError | TimeoutError) and not isinstance(
         error, aiohttp.ClientConnectorDNSError
     )
+
+
+def _give_back(claim: Claim) -> VisitEnded:
+    return VisitEnded(Outcome(claim=claim, code=claim.code, released=True))
 
 
 def _raise_scrapy_error(error: Exception, url: str, seconds: float) -> NoReturn:

@@ -85,8 +85,8 @@ _MOST_NAMED: Final = 100
 _LOOKED_AT: Final = 4
 #: A member of the run that comes to send a request so many seconds after its turn waits for another one.
 LATE_SECONDS: Final = 0.05
-#: For so many delays a process keeps a host that another one wants, once it has asked it; for so many seconds at least, and at most.
-_TURN_DELAYS: Final = 4
+#: For so many requests a process keeps a host that another one wants; for so many seconds at least, and at most.
+_TURN_REQUESTS: Final = 4
 _TURN_SECONDS: Final = (1.0, 5.0)
 #: Seconds until the next try of a side request that waits for the cap on hosts.
 _RETRY_SECONDS: Final = 0.05
@@ -345,7 +345,7 @@ class HostRegistry:
         host.turn = host.next_at, now + self.delay(host)
         host.next_at = host.turn[1]
         host.side_was_last = side
-        host.was_asked = True
+        host.requests += 1
 
     def give_turn_back(self, name: str) -> None:
         """Notes that the last request that began is not sent yet: another one may go in its place."""
@@ -448,7 +448,7 @@ class HostRegistry:
                 return None
             start = max(now, host.next_at)
             host.next_at = start + self.delay(host)
-            host.was_asked = True
+            host.requests += 1
             return start
 
     # What all processes share: who owns a host, its failures and pauses.
@@ -468,7 +468,7 @@ class HostRegistry:
         with self.lock:
             host = self.find_or_add(name)
             host.id, host.owned, host.asked_for, host.leaving, host.lost = host_id, True, False, False, False
-            host.owned_since, host.was_asked = clock.monotonic(), False
+            host.owned_since, host.requests = clock.monotonic(), 0
             host.next_at = max(host.next_at, since + wait)
             is_new = pause > 0 and host.keep_pause(since + pause - clock.monotonic(), taken.pause_code)
             self._free(host)
@@ -479,7 +479,7 @@ class HostRegistry:
     def find_leaving(self, names: Iterable[str], now: float) -> dict[int, float]:
         """Ends the turns of hosts that other processes want; returns those that may go now, by id, as ``HostChanges.dropped``.
 
-        A turn is over once nothing is due, after a few delays, or where the host could be asked for long and was not; what is
+        A turn is over once nothing is due, after a few requests, or where the host could be asked for long and was not; what is
         under way ends before.
         """
         gone: dict[int, float] = {}
@@ -495,8 +495,9 @@ class HostRegistry:
 
     def _had_turn(self, host: HostState, now: float) -> bool:
         least, most = _TURN_SECONDS
-        if host.was_asked:
-            return now - host.owned_since >= min(max(_TURN_DELAYS * self.delay(host), least), most)
+        if host.requests:
+            # By requests, so that a process which is slower, or begins with robots.txt, has its part as well.
+            return now - host.owned_since >= (least if host.requests >= _TURN_REQUESTS else most)
         # It may wait for the cap on hosts.
         return now - max(host.owned_since, host.next_at) >= most
 

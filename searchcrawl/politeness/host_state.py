@@ -47,9 +47,9 @@ class HostState:
     owned: bool = False
     #: whether it is to be taken, or waited for
     asked_for: bool = False
-    #: since when it is owned, whether it was asked since, and whether its turn here is over: another process wants it
+    #: since when it is owned, how many requests began since, and whether its turn here is over: another process wants it
     owned_since: float = 0.0
-    was_asked: bool = False
+    requests: int = 0
     leaving: bool = False
     #: whether it was lost with the lease: what began before is not to be sent any more
     lost: bool = False

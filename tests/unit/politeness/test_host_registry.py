@@ -225,7 +225,7 @@ def test_host_when_another_process_wants_it_then_it_goes_after_its_turn_with_wha
     refused = popped(tested, now[0] + 9.0)
     tested.hosts.ask_again([HOST])
 
-    assert (requests, gone, refused) == (4, {7: 0.0}, None)
+    assert (requests, gone, refused) == (4, {7: 0.25}, None)
     assert tested.hosts.take_changes().asked == {HOST: 0.5}
 
 
