@@ -16,6 +16,7 @@ from scrapy.settings import Settings
 
 from searchcrawl.http.address_guard import build_guard, build_public_guard
 from searchcrawl.http.download_handler import GuardedHandler
+from searchcrawl.http.given_up_hosts import GivenUpHosts
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.visit_end import CertificateRefused
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -46,6 +47,7 @@ def fetched(url: str, *, start: str | None = None, **fetch: Any) -> Response:
     stages.add(build_guard(values))
     stages.add(build_public_guard(values))
     stages.add(NameLookups())
+    stages.add(GivenUpHosts())
     stages.add(RateLimiter())
     crawler: Any = SimpleNamespace(settings=Settings(), spider=spider)
 

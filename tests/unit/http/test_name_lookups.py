@@ -19,7 +19,7 @@ from searchcrawl.exceptions import StoreAway
 from searchcrawl.http import shared_names
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.connector import AddressForbidden, GuardedResolver
-from searchcrawl.http.name_cache import CONFIRMED_SECONDS, NameCache
+from searchcrawl.http.name_cache import CONFIRMED_SECONDS
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.shared_names import SharedNames
 from searchcrawl.store import name_table
@@ -106,30 +106,6 @@ def looking_up(steps: Callable[..., Coroutine[Any, Any, Any]], *all_lookups: Nam
 def resolving(steps: Callable[[GuardedResolver], Coroutine[Any, Any, Any]]) -> Any:
     guard = AddressGuard(private_networks=(), resolve={})
     return looking_up(lambda lookups: steps(GuardedResolver(guard, lookups)), NameLookups())
-
-
-def test_cache_when_an_answer_is_old_then_it_is_forgotten(now: list[float]) -> None:
-    cache = NameCache(most_names=10)
-    cache.store("a.test", DnsAnswer(("8.8.8.1",)))
-    cache.store("gone.test", DnsAnswer((), "unknown", FAILED_MS))
-    now[0] += FAILED_MS / 1000
-    failed = cache.find("gone.test")
-    now[0] += SECONDS - FAILED_MS / 1000 - 0.1
-    fresh = cache.find("a.test")
-
-    now[0] += 0.1
-
-    assert (failed, fresh) == (None, DnsAnswer(("8.8.8.1",)))
-    assert cache.find("a.test") is None
-
-
-def test_cache_when_full_then_the_oldest_goes(now: list[float]) -> None:
-    cache = NameCache(most_names=2)
-
-    for host in ("a", "b", "a", "c"):
-        cache.store(host, DnsAnswer(("8.8.8.1",)))
-
-    assert [cache.find(host) is None for host in ("a", "b", "c")] == [False, True, False]
 
 
 def test_c12_resolver_when_a_host_is_asked_for_on_several_ports_then_dns_is_asked_once(
