@@ -231,6 +231,10 @@ class HostBlocked(SearchcrawlError):
         super().__init__(message)
 
 
+class CrawlEnds(Exception):
+    """The crawl is ending: requests for which no page waits are no longer sent."""
+
+
 class InvalidUrl(_WrongUse):
     """The text is not a URL that can be requested (WHATWG URL, code 1004)."""
 

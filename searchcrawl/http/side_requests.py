@@ -19,7 +19,7 @@ from scrapy.http.headers import Headers
 
 from searchcrawl import urls
 from searchcrawl.codes import REDIRECT_STATUSES, Code
-from searchcrawl.exceptions import HostBlocked, InvalidUrl
+from searchcrawl.exceptions import CrawlEnds, HostBlocked, InvalidUrl
 from searchcrawl.http.content_coding import decode_prefix, parse_codings
 from searchcrawl.http.visit_end import PUBLIC_ONLY, describe_failure, find_failure, join_lines
 from searchcrawl.politeness.backoff import parse_retry_after
@@ -90,10 +90,6 @@ class SideRequestFailed(Exception):
         self.transient = transient
         self.retry_after_seconds = retry_after_seconds
         super().__init__(message)
-
-
-class CrawlEnds(Exception):
-    """The crawl is ending: requests for which no page waits are no longer sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from searchcrawl import clock
-from searchcrawl.exceptions import SearchcrawlError, StoreError
+from searchcrawl.exceptions import CrawlEnds, SearchcrawlError
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.store import host_owners, host_table
 from searchcrawl.store.engine.database import Database, Transaction
@@ -82,7 +82,7 @@ class HostLeases:
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
-            self._hosts.fail(StoreError("the crawl has ended"))
+            self._hosts.fail(CrawlEnds())
         with self._updating:
             reports, owner_id = self._hosts.take_changes().reports, self._owner_id
             waits = self._hosts.end_ownership(clock.monotonic())

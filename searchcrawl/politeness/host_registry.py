@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 from searchcrawl import clock
 from searchcrawl.codes import BUSY, OVERLOADED, UNREACHABLE
-from searchcrawl.exceptions import StoreError
+from searchcrawl.exceptions import CrawlEnds, StoreError
 from searchcrawl.items import Document, Outcome
 from searchcrawl.politeness.address_cap import AddressCap
 from searchcrawl.politeness.host_cap import HostCap
@@ -394,6 +394,8 @@ class HostRegistry:
             return 0.0
 
     def _may_send(self, host: HostState) -> bool:
+        if isinstance(self._failure, CrawlEnds):
+            raise self._failure
         if self._failure is not None:
             raise StoreError(f"no host can be asked any more: {self._failure}")
         return self._may_ask(host) and self._holds_lease()
@@ -522,17 +524,17 @@ class HostRegistry:
     def fail(self, error: Exception) -> None:
         """Notes that no host is taken any more: those that wait for one learn of it."""
         with self.lock:
-            self._failure = error
+            self._failure = self._failure or error
             for host in [*self._hosts.values()]:
                 self._wake_waiters(host)
 
     def end_ownership(self, now: float) -> dict[int, float]:
-        """Takes out all hosts that are owned; returns those that have to be spared yet, as ``HostChanges.dropped``."""
+        """Takes out all hosts that are owned; returns them as ``HostChanges.dropped``."""
         with self.lock:
             owned = [host for host in self._hosts.values() if host.owned]
             for host in owned:
                 host.owned = False
-            waits = {host.id: host.next_at - now for host in owned if host.next_at > now}
+            waits = {host.id: max(host.next_at - now, 0.0) for host in owned}
             return self._dropped | waits
 
     def _take_reports(self) -> dict[str, HostReport]:

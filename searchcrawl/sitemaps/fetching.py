@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from searchcrawl.codes import REDIRECT_STATUSES, Code, is_retried
+from searchcrawl.exceptions import CrawlEnds
 from searchcrawl.html.content_type import parse_content_type
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import (
-    CrawlEnds,
     SideAnswer,
     SideLimits,
     SidePolicy,

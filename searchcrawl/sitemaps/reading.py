@@ -13,8 +13,8 @@ from typing import Any, Final, Generic, TypeVar
 
 from searchcrawl import clock, urls
 from searchcrawl.codes import SUCCESS, Code
-from searchcrawl.exceptions import LeaseLost, StoreError
-from searchcrawl.http.side_requests import CrawlEnds, SideRequestFailed, SideRequests
+from searchcrawl.exceptions import CrawlEnds, LeaseLost, StoreError
+from searchcrawl.http.side_requests import SideRequestFailed, SideRequests
 from searchcrawl.items import Document, Outcome, SitemapEnd, SitemapPart
 from searchcrawl.politeness import backoff
 from searchcrawl.robots.files import RobotsFiles

@@ -211,19 +211,22 @@ _IS_WANTED: Final = hosts.c.wanted_id > 0
 _OWNED: Final = update(hosts).where(and_(hosts.c.id == bindparam("row_id"), hosts.c.owner_id == bindparam("old_owner")))
 _NOTE_DELAY: Final = _OWNED.values(delay_ms=bindparam("new_delay"))
 _PASS_ON: Final = _OWNED.values(owner_id=bindparam("new_owner"), wanted_id=HANDED)
-_HAND_OVER: Final = _OWNED.values(
-    next_allowed_ms=bindparam("new_allowed"),
-    reserved_ms=bindparam("new_noted"),
+_GIVE_AWAY: Final = _OWNED.values(
     owner_id=case((_IS_WANTED, hosts.c.wanted_id), else_=0),
     wanted_id=case((_IS_WANTED, HANDED), else_=0),
 )
+_HAND_OVER: Final = _GIVE_AWAY.values(next_allowed_ms=bindparam("new_allowed"), reserved_ms=bindparam("new_noted"))
 
 
 def hand_over(transaction: Transaction, owner_id: int, waits_ms: Mapping[int, int]) -> None:
     """Gives hosts to those that want them, or back; ``waits_ms`` says how long each is not to be asked yet."""
+    _lock(transaction, waits_ms)
     now_ms = dialect_of(transaction).read_clock_ms(transaction)
     rows = [
         {"row_id": host_id, "old_owner": owner_id, "new_allowed": now_ms + wait_ms, "new_noted": now_ms}
         for host_id, wait_ms in sorted(waits_ms.items())
+        if wait_ms
     ]
     write_rows(transaction, _HAND_OVER, rows)
+    free = [{"row_id": host_id, "old_owner": owner_id} for host_id, wait_ms in waits_ms.items() if not wait_ms]
+    write_rows(transaction, _GIVE_AWAY, free)

@@ -44,8 +44,10 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     with SiteProcess() as site, HostileServer(tls=context) as secure:
-        site.set_page(IN, "/", page("start", site.url(API, "/a.html"), site.url(DEEP, "/d.html")))
-        for host, path in ((API, "/a.html"), (DEEP, "/d.html"), (DEEP, "/listed.html"), (IN, "/after.html")):
+        # So many pages with next to no text that their hosts are asked for a page that they do not have.
+        small = [(host, f"/{name}.html") for host, names in ((API, "abcd"), (DEEP, "defg")) for name in names]
+        site.set_page(IN, "/", page("start", *(site.url(host, path) for host, path in small)))
+        for host, path in (*small, (DEEP, "/listed.html"), (IN, "/after.html")):
             site.set_page(host, path, page(f"{host}{path}"))
         for name, status in (("/down", "302 Found"), ("/moved", "301 Moved")):
             secure.answers[name] = redirect(status, site.url(IN, f"{name}-after.html"))
@@ -72,11 +74,11 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
 def test_n7_headers_when_an_origin_is_that_of_a_start_url_or_named_then_it_alone_gets_them(crawled: Crawled) -> None:
     assert crawled.sent(IN) | {"/": True, "/robots.txt": True} == crawled.sent(IN)
     # Its last request is for a page that it does not have.
-    assert crawled.sent(API).keys() > {"/robots.txt", "/a.html"}
+    assert crawled.sent(API).keys() > {"/robots.txt", "/a.html", "/b.html", "/c.html", "/d.html"}
     assert all(crawled.sent(API).values())
     # In scope, by links, in a sitemap, and asked for what it does not have.
     deep = crawled.sent(DEEP)
-    assert {"/robots.txt", "/d.html", "/listed.html", "/sitemap.xml"} < set(deep)
+    assert {"/robots.txt", "/d.html", "/e.html", "/f.html", "/g.html", "/listed.html", "/sitemap.xml"} < set(deep)
     assert not any(deep.values())
     assert len(crawled.secure) == 3
     assert all("of-ours" in text for text in crawled.secure)

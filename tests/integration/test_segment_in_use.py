@@ -53,7 +53,7 @@ def taken_over(filled: FilledStore, cache: DocumentCache, waiting: WriterQueue) 
         listeners=Listeners(
             in_flight=lambda: 0,
             hold=lambda: lambda: None,
-            on_commit=lambda _: None,
+            on_commit=lambda visits, hosts: None,
             on_sitemap_part=lambda _: None,
             on_batch=lambda _: None,
             on_failure=failed,

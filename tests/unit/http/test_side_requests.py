@@ -12,10 +12,9 @@ from scrapy.exceptions import DownloadTimeoutError
 from scrapy.http import Response
 
 from searchcrawl.codes import Code
-from searchcrawl.exceptions import HostBlocked
+from searchcrawl.exceptions import CrawlEnds, HostBlocked
 from searchcrawl.http.side_requests import (
     ASKED_FOR,
-    CrawlEnds,
     Form,
     SideAnswer,
     SideLimits,

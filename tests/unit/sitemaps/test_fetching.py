@@ -9,7 +9,8 @@ from scrapy import Request
 from scrapy.http import Response
 
 from searchcrawl.codes import Code
-from searchcrawl.http.side_requests import CrawlEnds, SideRequestFailed, SideRequests
+from searchcrawl.exceptions import CrawlEnds
+from searchcrawl.http.side_requests import SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import BodyTooLarge
 from searchcrawl.items import SitemapPart, SitemapUrl
 from searchcrawl.politeness.rate_limiter import RateLimiter
