@@ -104,7 +104,7 @@ def test_c2_hosts_when_one_of_two_crawls_is_stopped_or_killed_then_the_other_tak
     project = shared(site, tmp_path, hosts=5, pages=18)
     with Rounds(site, forks, project) as tested:
         tested.begin()
-        taken_over = tested.strike(blow, lambda: len(site.log()) > 40)
+        taken_over = tested.strike(blow, lambda: len(site.log()) > 20)
         codes = tested.end()
 
     assert codes == [0, 0]

@@ -83,7 +83,8 @@ def test_crawl_when_a_site_is_full_of_traps_then_it_ends_with_all_good_pages(cra
     assert crawled.codes == [0, 0]
     assert good - list_indexed(crawled.folder, crawled.site) == set()
     assert len(crawled.requested) < 20 * GOOD
-    assert len(set(crawled.requested)) == len(crawled.requested)
+    # The site answers any path: the first pages that are like that answer are judged once more, and no other.
+    assert len(crawled.requested) - len(set(crawled.requested)) <= 10
 
 
 def test_status_when_patterns_are_ended_then_traps_are_named_and_no_good_page(crawled: Crawled) -> None:
