@@ -31,7 +31,7 @@ from aiohttp.http import RawResponseMessage
 from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong
 from multidict import CIMultiDict
 
-from searchcrawl import urls
+from searchcrawl import clock, urls
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.head_mending import Unmendable, mend_head
 from searchcrawl.http.name_lookups import NameLookups
@@ -212,6 +212,10 @@ class TurnPassed(aiohttp.ClientConnectionError):
     """The process was stopped while it connected, and others may ask the host now."""
 
 
+#: What took no longer was asked about just before.
+_AT_ONCE_MS: Final = 1000
+
+
 class GuardedConnector(aiohttp.TCPConnector):
     """Connects to addresses that the guard allows; at most ``limit`` connections at once.
 
@@ -244,8 +248,9 @@ class GuardedConnector(aiohttp.TCPConnector):
         traces: list[Any],
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109  # aiohttp's
     ) -> aiohttp.connector.Connection:
+        began_ms = clock.boot_ms()
         connection = await super().connect(req, traces, timeout)
-        if not self._may_send(urls.host_and_port(str(req.url))):
+        if clock.boot_ms() - began_ms > _AT_ONCE_MS and not self._may_send(urls.host_and_port(str(req.url))):
             connection.release()
             raise TurnPassed("others may ask the host now")
         return connection

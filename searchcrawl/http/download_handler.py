@@ -155,11 +155,13 @@ class GuardedHandler(BaseDownloadHandler):
 
     async def download_request(self, request: Request) -> Response:
         """Fetches one URL; the answer's body is as sent, codings and all."""
-        async with self._given_up.watch(request.meta["download_slot"]):
-            if self._address_slots is None:
-                return await self._download(request)
-            async with self._address_slots.hold(request.url):
-                return await self._download(request)
+        return await self._given_up.send(request.meta["download_slot"], self._download_in_slot, request)
+
+    async def _download_in_slot(self, request: Request) -> Response:
+        if self._address_slots is None:
+            return await self._download(request)
+        async with self._address_slots.hold(request.url):
+            return await self._download(request)
 
     async def _download(self, request: Request) -> Response:
         meta = request.meta

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
 from searchcrawl.http.visit_end import HostGivenUp
 from searchcrawl.politeness.backoff import explain_given_up
+
+P = TypeVar("P")
+T = TypeVar("T")
 
 
 class GivenUpHosts:
@@ -15,7 +18,9 @@ class GivenUpHosts:
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
-        self._under_way: dict[str, set[asyncio.Timeout]] = {}
+        #: by host, the tasks with requests under way; those that were ended
+        self._under_way: dict[str, set[asyncio.Task[Any]]] = {}
+        self._ended: set[asyncio.Task[Any]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def give_up(self, codes: Mapping[str, int]) -> None:
@@ -25,22 +30,23 @@ class GivenUpHosts:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._end, list(codes))
 
-    @asynccontextmanager
-    async def watch(self, host: str) -> AsyncIterator[None]:
-        """What is done within is a request to the host; raises HostGivenUp once it is given up."""
+    # No context manager: there is a call for each request, and one costs as much as all the rest here.
+    async def send(self, host: str, send: Callable[[P], Awaitable[T]], request: P) -> T:
+        """What ``send`` returns of a request to the host; raises HostGivenUp once that is given up."""
         self._refuse(host)
-        self._loop = asyncio.get_running_loop()
-        limit = asyncio.timeout(None)
+        self._loop, task = asyncio.get_running_loop(), asyncio.current_task()
         under_way = self._under_way.setdefault(host, set())
-        under_way.add(limit)
+        under_way.add(task)  # type: ignore[arg-type]  # a coroutine runs in one
         try:
-            async with limit:
-                yield
-        except TimeoutError:
-            self._refuse(host)
+            return await send(request)
+        except asyncio.CancelledError:
+            if task is not None and task in self._ended:
+                task.uncancel()
+                self._refuse(host)
             raise
         finally:
-            under_way.discard(limit)
+            under_way.discard(task)
+            self._ended.discard(task)
             if not under_way and self._under_way.get(host) is under_way:
                 del self._under_way[host]
 
@@ -50,5 +56,6 @@ class GivenUpHosts:
 
     def _end(self, hosts: list[str]) -> None:
         for host in hosts:
-            for limit in self._under_way.get(host, ()):
-                limit.reschedule(self._loop.time() if self._loop is not None else 0.0)
+            for task in self._under_way.get(host, ()):
+                self._ended.add(task)
+                task.cancel()

@@ -18,8 +18,7 @@ def test_request_when_its_host_is_given_up_meanwhile_then_it_ends_and_those_to_o
 
     async def ask(host: str, begun: asyncio.Event, end: asyncio.Event) -> str:
         begun.set()
-        async with hosts.watch(host):
-            await end.wait()
+        await hosts.send(host, asyncio.Event.wait, end)
         return host
 
     async def give_up() -> list[str | BaseException]:
@@ -43,18 +42,17 @@ def test_request_when_its_host_was_given_up_then_it_is_not_sent() -> None:
     hosts = GivenUpHosts()
     hosts.give_up({DEAD: int(Code.CONNECTION_REFUSED)})
 
-    async def ask() -> None:
-        async with hosts.watch(DEAD):
-            raise AssertionError
+    async def send(request: str) -> None:
+        raise AssertionError
 
     with pytest.raises(HostGivenUp, match="never answered in this run"):
-        asyncio.run(ask())
+        asyncio.run(hosts.send(DEAD, send, "/"))
 
 
 def test_request_when_it_takes_too_long_then_that_is_the_error() -> None:
-    async def ask() -> None:
-        async with GivenUpHosts().watch(ALIVE), asyncio.timeout(0):
+    async def send(request: str) -> None:
+        async with asyncio.timeout(0):
             await asyncio.Event().wait()
 
     with pytest.raises(TimeoutError):
-        asyncio.run(ask())
+        asyncio.run(GivenUpHosts().send(ALIVE, send, "/"))
