@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -314,7 +315,9 @@ def test_c8_archives_when_crawled_then_no_file_in_them_is_requested(seen: Seen) 
     archives = [path for path in seen.first.requested if path in ARCHIVES]
 
     assert sorted(archives) == sorted(ARCHIVES)
-    assert sorted(path for path in seen.first.requested if "!/" in path) == [ODD_TOO, ODD]
+    # The host may be asked for a page beside one of these that it cannot have.
+    asked = [path for path in seen.first.requested if "!/" in path and not re.fullmatch(r"/\w+!/[a-z]{20}\.html", path)]
+    assert sorted(asked) == [ODD_TOO, ODD]
     assert seen.first.requested.count("/open.zip") == 1
 
 
