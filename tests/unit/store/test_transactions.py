@@ -29,9 +29,11 @@ T = TypeVar("T")
 
 @pytest.fixture
 def stores(tmp_path: Path, store_url: str) -> Iterator[list[Database]]:
-    """The same store as several processes have it open."""
+    """The same store as several processes have it open; who waits for a lock of SQLite may wait long, and tries again."""
     with ExitStack() as stack:
-        opened = [stack.enter_context(closing(Database(store_url, tmp_path))) for _ in range(PROCESSES)]
+        opened = [
+            stack.enter_context(closing(Database(store_url, tmp_path, patience_seconds=60))) for _ in range(PROCESSES)
+        ]
         assert opened[0].write(run_table.find_or_add_source, "demo") == SOURCE
         yield opened
 
