@@ -52,7 +52,7 @@ from searchcrawl.http.replay_middleware import ReplayMiddleware
 from searchcrawl.http.turn_middleware import LateTurnMiddleware, TurnMiddleware
 from searchcrawl.http.visit_end import OutcomeMiddleware
 from searchcrawl.http.visit_log_middleware import StatsMiddleware, VisitLogMiddleware
-from searchcrawl.kinds.web import WEB
+from searchcrawl.kind import WEB
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.run import Run
 from searchcrawl.soft404.soft404_pipeline import PlaceholderPagePipeline

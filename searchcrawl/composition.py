@@ -311,7 +311,7 @@ def _add_browser(stages: Stages, run: Run, targets: TargetRules) -> None:
         max_bytes=run.source.fetch.max_bytes,
         credentials=_build_credentials(stages, run),
         posts=run.source.render.post,
-        file=run.source.file,
+        file=run.source.path,
     )
     stages.add(wall)
     stages.add(Renderer(run, wall, trial=run.trial if isinstance(run, DryRun) else None))
@@ -408,7 +408,7 @@ def _build_traps(run: Run) -> TrapWatch:
         run.source_id,
         trap_after=scope.trap_after,
         max_urls_per_pattern=scope.max_urls_per_pattern,
-        file=run.source.file,
+        file=run.source.path,
     )
 
 

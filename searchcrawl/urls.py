@@ -13,13 +13,16 @@ import ada_url
 import xxhash
 
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.kinds.registry import KINDS
-from searchcrawl.kinds.web import WEB
+from searchcrawl.kind import KINDS, WEB
 
 #: Of all kinds of sources.
 DEFAULT_PORTS: Final = {scheme: port for kind in KINDS.values() for scheme, port in kind.ports.items()}
+#: The host of URLs without one, by scheme.
+_HOSTS: Final = {scheme: kind.host for kind in KINDS.values() for scheme in kind.ports if kind.host}
 _WEB_PORTS: Final = frozenset(WEB.ports.values())
-_ANY: Final = ", or ".join(kind.url for kind in KINDS.values())
+#: The schemes that links and redirects may lead to; what is listed is named by its lister alone (D8).
+_FETCHED: Final = frozenset(scheme for kind in KINDS.values() if not kind.is_listed for scheme in kind.ports)
+_ANY: Final = ", or ".join(kind.url for kind in KINDS.values() if not kind.is_listed)
 _ESCAPED: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 #: A host as people type it, with or without a port, and what follows it.
 _WITHOUT_SCHEME: Final = re.compile(r"\s*(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?#]|\s*\Z)")
@@ -52,25 +55,26 @@ class ParsedUrl:
         return self.host if self.port == DEFAULT_PORTS[self.scheme] else f"{self.host}:{self.port}"
 
 
-def resolve(text: str, base: str | None = None, *, routes: bool = False) -> str:
+def resolve(text: str, base: str | None = None, *, routes: bool = False, listed: bool = False) -> str:
     """The identity of the URL ``text``, relative to ``base``; with ``routes`` a fragment that is a route is part of it.
 
-    Raises InvalidUrl for a text that is no URL, has a scheme of no kind of source (``kinds``), or has no host.
+    With ``listed`` it may be that of what a lister names (``kind``). Raises InvalidUrl for a text that is no URL, has a scheme of
+    no such kind of source, or has no host.
     """
     try:
         parsed = ada_url.URL(text, base)
     except ValueError as error:
         raise InvalidUrl(f"not a URL: {hide_user_info(text)[:200]!r}") from error
-    return _take_identity(parsed, text, routes)
+    return _take_identity(parsed, text, routes, listed)
 
 
 def resolve_typed(text: str, *, routes: bool = False) -> str:
-    """The identity of a URL as people type it: ``host:port/path`` without a scheme is one of http.
+    """The identity of a URL of any kind as people type it: ``host:port/path`` without a scheme is one of http.
 
     Raises InvalidUrl as ``resolve`` does.
     """
     try:
-        return resolve(text, routes=routes)
+        return resolve(text, routes=routes, listed=True)
     except InvalidUrl:
         # The name of a host before its port looks like a scheme, so a URL of another scheme is looked at, too.
         name, colon, _ = text.strip().partition(":")
@@ -91,8 +95,10 @@ def hide_user_info(text: str) -> str:
     return f"{scheme}{colon}//{host}{place[end:]}" if has_user else text
 
 
-def _take_identity(parsed: ada_url.URL, text: str, routes: bool) -> str:
-    if parsed.protocol[:-1] not in DEFAULT_PORTS or not parsed.hostname:
+def _take_identity(parsed: ada_url.URL, text: str, routes: bool, listed: bool) -> str:
+    scheme = parsed.protocol[:-1]
+    # What has a host by itself names none.
+    if scheme not in (DEFAULT_PORTS if listed else _FETCHED) or bool(parsed.hostname) == (scheme in _HOSTS):
         raise InvalidUrl(f"not {_ANY}: {hide_user_info(text)[:200]!r}")
     if parsed.username or parsed.password:
         parsed.username = ""
@@ -125,15 +131,15 @@ def has_route(reference: str) -> bool:
     return cut >= 0 and reference.startswith(_ROUTES, cut)
 
 
-def parse(text: str, base: str | None = None) -> ParsedUrl:
+def parse(text: str, base: str | None = None, *, listed: bool = False) -> ParsedUrl:
     """Parses ``text`` (relative to ``base``); raises InvalidUrl as ``resolve`` does."""
-    href = resolve(text, base)
+    href = resolve(text, base, listed=listed)
     parsed = ada_url.URL(href)
     scheme = parsed.protocol[:-1]
     return ParsedUrl(
         href=href,
         scheme=scheme,
-        host=parsed.hostname,
+        host=parsed.hostname or _HOSTS[scheme],
         port=int(parsed.port) if parsed.port else DEFAULT_PORTS[scheme],
         path=parsed.pathname,
         query=parsed.search[1:],
@@ -149,7 +155,8 @@ def host_and_port(href: str) -> str:
 
 def shown_host(href: str) -> str:
     """The host of an identity as answers show it: with the port if it is not the default one."""
-    return href.partition("://")[2].partition("/")[0].partition("?")[0]
+    scheme, _, rest = href.partition("://")
+    return rest.partition("/")[0].partition("?")[0] or _HOSTS.get(scheme, "")
 
 
 def host(href: str) -> str:

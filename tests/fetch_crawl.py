@@ -30,7 +30,7 @@ from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.http.replay_middleware import ReplayMiddleware
 from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.items import Claim
-from searchcrawl.kinds.web import WEB
+from searchcrawl.kind import WEB
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.rewriting import Rewriting

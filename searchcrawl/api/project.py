@@ -116,7 +116,7 @@ class Project:
                 title=source.title,
                 groups=source.groups,
                 start_urls=tuple(read_start_urls(project, source)),
-                file=source.file,
+                file=source.path,
             )
             for source in found.values()
         ]

@@ -183,7 +183,7 @@ def _refuse(row: Reviewed, code: int, decision: Decision, error: str | None, pag
 
 
 def _explain_move(row: Reviewed, normalised: NormalisedUrl, run: Run) -> Decision:
-    file = run.source.file
+    file = run.source.path
     stripped = run.rewriting.identity.find_name(row.url)
     if stripped and normalised.found_as is None:
         return Decision(False, stripped, file, STRIP_KEY)

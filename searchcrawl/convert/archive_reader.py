@@ -436,7 +436,7 @@ def convert_archive(body: bytes, context: ConversionContext) -> Page:
         try:
             if member.leads_out:
                 raise InvalidUrl(member.path)
-            found[resolve(f"{own_url}{MARK}{member.path}")] = None
+            found[resolve(f"{own_url}{MARK}{member.path}", listed=True)] = None
         except InvalidUrl:
             malformed.append(f"{MARK}{member.path}"[:MAX_SHOWN])
     return build_page(context, text="", links=[Link(url) for url in found], malformed=malformed[:MAX_MALFORMED])

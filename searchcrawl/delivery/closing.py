@@ -203,7 +203,7 @@ def report(run: Run, *, completed: bool) -> None:
     logger.info(
         "nothing was delivered, because of %s in %s: a run without it would send %s and remove %d",
         run.source.no_delivery_key,
-        run.source.file,
+        run.source.path,
         counted(waiting, "document", "documents"),
         removals,
     )

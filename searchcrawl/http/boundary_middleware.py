@@ -16,7 +16,7 @@ from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.http.side_requests import ASKED_FOR, SideRequestFailed
 from searchcrawl.http.visit_end import PUBLIC_ONLY, VisitEnded, build_visit_end, find_claim, find_redirects, join_lines
 from searchcrawl.items import Claim, Outcome
-from searchcrawl.kinds.kind import Kind
+from searchcrawl.kind import Kind
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.redirects import TargetRules, write_target

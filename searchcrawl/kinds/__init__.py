@@ -1,1 +1,1 @@
-"""What `type` in a source file may be. Data, of any thread."""
+"""The rooms of kinds of sources: what lists and reads things that are no pages of web sites."""

@@ -352,7 +352,7 @@ def examine_names(project: Project, source: Source) -> Iterator[HealthCheck]:
             remedy = "see to the name, to this machine's name server, or name the address in fetch.resolve"
             yield HealthCheck("names", Health.WRONG, f"{host} is not found: {addresses}", remedy, source=source.name)
         elif len(refused) == len(addresses):
-            remedy = f"if it is yours, put its network into fetch.private_networks of {source.file}"
+            remedy = f"if it is yours, put its network into fetch.private_networks of {source.path}"
             yield HealthCheck("names", Health.WRONG, f"{host}: {guard.explain(refused[0])}", remedy, source=source.name)
         else:
             continue
@@ -431,7 +431,7 @@ def _examine_server(project: Project, source: Source, guard: AddressGuard, serve
         ):
             certificate = encrypted.getpeercert() or {}
     except ssl.SSLCertVerificationError as error:
-        remedy = f"have its owner renew it, or name its authority in fetch.ca_file of {source.file}"
+        remedy = f"have its owner renew it, or name its authority in fetch.ca_file of {source.path}"
         yield HealthCheck("certificates", Health.WRONG, f"{server}: {error.verify_message}", remedy, source=source.name)
     except OSError as error:
         message = f"{server} cannot be reached: {error.strerror or error}"

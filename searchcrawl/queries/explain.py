@@ -177,7 +177,7 @@ def _find_verdict(context: Context) -> Verdict:
 
 def _explain_gone(context: Context) -> Verdict:
     """The verdict on a URL for a source whose file is gone: what is in the index stays there."""
-    name, file = context.source.name, context.source.file
+    name, file = context.source.name, context.source.path
     reason = Reason(step="source", rule="the file of the source is gone", file=file)
     if context.in_index:
         text = f"{_IN}: no run visits it any more, as {file} is gone: put it back, or searchcrawl delete {name}"
@@ -448,17 +448,17 @@ def _find_hint(context: Context, facts: UrlFacts) -> str:
     """What to look at in the files of the project, as the code of the last visit asks for; empty without anything."""
     source, code = context.source, facts.listed.code
     if code in {401, Code.LOGIN_FAILED} and source.login.type is None:
-        return f"it asks for a login: give {source.file} a table [login]"
+        return f"it asks for a login: give {source.path} a table [login]"
     if code in {401, Code.LOGIN_FAILED}:
-        return f"the login does not open it: see to [login] in {source.file}"
+        return f"the login does not open it: see to [login] in {source.path}"
     is_page = "html" in (facts.mimetype or "html") and source.render.mode == "never"
     page = read_page(context, facts) if is_page and code == 200 else None
     # One of the pages that ``status`` counts as in need of their scripts.
     is_shell = page is not None and needs_scripts(page.body, str(page.fields.get("content") or ""))
     if (is_page and code == Code.EMPTY) or is_shell:
-        return f'if scripts write its text, have a browser render it: set mode = "auto" in [render] of {source.file}'
+        return f'if scripts write its text, have a browser render it: set mode = "auto" in [render] of {source.path}'
     if code == Code.NO_CONVERTER:
         return f"a class of your own may read its type: see to [converters] in {FILE}"
     if code == Code.CERTIFICATE:
-        return f"if its authority is one of your own, name it in fetch.ca_file of {source.file}"
+        return f"if its authority is one of your own, name it in fetch.ca_file of {source.path}"
     return ""

@@ -85,7 +85,7 @@ def build_inputs(project: Project, source: Source, *, is_gone: bool = False) -> 
 def _build_lower_limits(project: Project, source: Source) -> list[tuple[Origin, Boundary]]:
     """The limits of the source's parameter set, of the defaults, and the built-in ones; each as if it stood alone."""
     found = []
-    for layer in list_layers(project, {}, file=source.file, parameters=source.parameters)[1:]:
+    for layer in list_layers(project, {}, file=source.path, parameters=source.parameters)[1:]:
         limits = {name: value for name, value in layer.tables.get("scope", {}).items() if name in NO_LIMITS}
         if limits:
             found.append((layer.origin, Boundary(allow_all=True, **{**NO_LIMITS, **limits})))
@@ -435,7 +435,7 @@ def _find_trap(transaction: Transaction, source_id: int, found: Context) -> Reas
         trap_after=scope.trap_after,
         # A URL that waits was counted before.
         max_urls_per_pattern=scope.max_urls_per_pattern if found.facts is None else 0,
-        file=found.source.file,
+        file=found.source.path,
     )
     watch.recall(transaction)
     watch.prepare(transaction, [found.url])

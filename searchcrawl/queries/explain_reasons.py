@@ -170,7 +170,7 @@ def propose(
     key, number = decision.key, _NUMBER.match(decision.rule)
     if include is not None:
         file, key = locate(source, include.key)
-        return Edit(action=EditKind.ADD, file=source.file if file == BUILT_IN else file, key=key, value=include.value)
+        return Edit(action=EditKind.ADD, file=source.path if file == BUILT_IN else file, key=key, value=include.value)
     if key == forgotten.KEY:
         line = decision.rule if decision.rule in source.forgotten else f"{forgotten.PATTERN} {decision.rule}"
         return Edit(action=EditKind.REMOVE, file=forgotten.FILE, key=key, value=line)
@@ -183,10 +183,10 @@ def propose(
         return None if file == BUILT_IN else Edit(action=EditKind.REMOVE, file=file, key=key, value=value)
     opening = {**_OPEN_VALUES, **(needed or {})}
     if key in opening:
-        return Edit(action=EditKind.SET, file=source.file, key=key, value=opening[key])
+        return Edit(action=EditKind.SET, file=source.path, key=key, value=opening[key])
     if number is None or _list_names(key).isdisjoint({"scope", "keep", "fetch"}):
         return None
-    return Edit(action=EditKind.RAISE, file=source.file, key=key, value=int(number[1]))
+    return Edit(action=EditKind.RAISE, file=source.path, key=key, value=int(number[1]))
 
 
 def locate(source: Source, key: str) -> tuple[str, str]:

@@ -59,7 +59,7 @@ def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
 def list_steps_of_gone(context: Context) -> Iterator[Step]:
     """Lists what is known of a URL of a source whose file is gone: no rule can be asked any more."""
     yield Step("identity", "ok", f"{context.url}; source {context.source.name}")
-    yield Step("source", "gone", f"{context.source.file} is gone: nothing says what may be requested, or indexed")
+    yield Step("source", "gone", f"{context.source.path} is gone: nothing says what may be requested, or indexed")
     if context.facts is not None:
         yield _describe_answer(context.facts)
         yield from _show_index(context, context.facts)

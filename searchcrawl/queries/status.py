@@ -171,7 +171,7 @@ def _warn_of_source(source: Source, run: RunRow | None = None) -> _Warnings:
     shells = 0 if run is None else run.counts.get(SHELLS, 0)
     if shells and not source.render.in_use:
         has = f"{counted(shells, 'page', 'pages')} that the last run read {'has' if shells == 1 else 'have'}"
-        remedy = f'[render] mode = "auto" in {source.file} has a browser render such pages'
+        remedy = f'[render] mode = "auto" in {source.path} has a browser render such pages'
         yield "needs_javascript", f"{has} next to no text without JavaScript: {remedy}"
 
 
@@ -181,7 +181,7 @@ def _warn_of_no_delivery(source: Source, run: RunRow, waiting: int, *, executing
         return
     removals, documents = run.counts.get(UNSENT_REMOVALS, 0), counted(waiting, "document", "documents")
     past = ", which is past the limits on deleting: they would wait in quarantine" if PAST_LIMITS in run.counts else ""
-    because = f"nothing is delivered, because of {source.no_delivery_key} in {source.file}"
+    because = f"nothing is delivered, because of {source.no_delivery_key} in {source.path}"
     yield "no_delivery", f"{because}: a run without it would send {documents} and remove {removals}{past}"
 
 
@@ -275,7 +275,7 @@ def _warn_of_patterns(source: Source, patterns: Sequence[StoredPattern]) -> _War
     going_on = [row for row in patterns if row.cut is None and row.goes_on]
     for row in going_on[:_MOST_PATTERNS]:
         goes_on = f"{row.text} goes on by itself, with text of its own: {row.describe()}"
-        ends = f"scope.max_urls or fetch.max_minutes in {source.file} ends such a crawl, scope.exclude_urls leaves them out"
+        ends = f"scope.max_urls or fetch.max_minutes in {source.path} ends such a crawl, scope.exclude_urls leaves them out"
         yield "endless", f"URL looping: {goes_on}; its URLs are visited last, and {ends}"
 
 
@@ -317,7 +317,7 @@ def warn_of_rendering(source: Source, counts: Mapping[str, int], lacking: Sequen
         empty = lacking[-1]
         pages = counted(empty.pages, "page was rendered, and still has", "pages were rendered, and still have")
         test = f"searchcrawl test {shlex.quote(empty.url)} --source {source.name} --render shows what it lacks"
-        keys = f"render.wait_for or render.allow_hosts in {source.file} may help"
+        keys = f"render.wait_for or render.allow_hosts in {source.path} may help"
         yield "rendered_empty", f"{pages} next to no text, such as {empty.url}: {test}; {keys}"
     # Each rule because of which most rendered pages of the last run lack something.
     rendered = counts.get(RENDERED, 0)
@@ -331,12 +331,12 @@ def warn_of_rendering(source: Source, counts: Mapping[str, int], lacking: Sequen
 def _propose(rule: str, source: Source) -> str:
     """The key that would allow what a rule refuses; empty where none does."""
     if rule.startswith("method POST"):
-        return f"; render.post = true in {source.file} sends it"
+        return f"; render.post = true in {source.path} sends it"
     if rule.startswith("robots.txt"):
         return ""
     if rule.endswith(" is outside the boundary"):
-        return f"; render.allow_hosts in {source.file} allows a host"
-    return f"; {rule.partition(':')[0]} in {source.file} decides it" if rule.startswith(("scope.", "render.")) else ""
+        return f"; render.allow_hosts in {source.path} allows a host"
+    return f"; {rule.partition(':')[0]} in {source.path} decides it" if rule.startswith(("scope.", "render.")) else ""
 
 
 def _read_job(

@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.kinds.kind import Kind
-from searchcrawl.kinds.web import WEB
+from searchcrawl.kind import WEB, Kind
 from searchcrawl.rules.archives import MARK, list_archives
 from searchcrawl.rules.decision import Decision, Proposal, RuleList
 from searchcrawl.rules.forgotten import Forgotten
+from searchcrawl.rules.listed import ListedRules
 from searchcrawl.rules.url_rules import (
     HostIndex,
     HostNameRules,
@@ -89,7 +89,7 @@ class Boundary:
     A URL is allowed if its length, host, port, path, the whole URL and the limits all allow it. An exclude wins over an
     include. The ports of the source and of all ``hosts`` that match are joined, and so are their paths. A limit of 0 is
     no limit. What is ``forgotten`` is refused before all else. What excludes an archive excludes its files, and so does the
-    list of what is forgotten; its includes and limits are its own. ``file`` is named in the other decisions. The constructor
+    list of what is forgotten; its includes and limits are its own. ``listed`` are the rules of a kind that is listed. ``file`` is named in the other decisions. The constructor
     raises ConfigurationError, with the key and the rule, for an invalid rule, and for a source that has neither an include
     nor ``allow_all`` (B5).
     """
@@ -112,6 +112,7 @@ class Boundary:
         max_query_parameters: int = 10,
         max_repeated_segments: int = 3,
         hash_routes: bool = False,
+        listed: ListedRules | None = None,
         forgotten: Forgotten | None = None,
         file: str = "",
         kind: Kind = WEB,
@@ -135,6 +136,7 @@ class Boundary:
         self._max_url_length = max_url_length
         self._too_long = [Decision(False, f"max_url_length = {max_url_length}", file, "scope.max_url_length")]
         self._no_routes = None if hash_routes else Decision(False, "hash_routes = false", file, "scope.hash_routes")
+        self._listed = listed
         self._forgotten = forgotten
         self._begins = kind.begins
         #: of the URLs of another kind of source
@@ -226,6 +228,8 @@ class Boundary:
         yield origin.decisions
         # All of them have the origin of the URL.
         archives = list_archives(seen, in_archive=in_archive) if MARK in seen else ()
+        if self._listed is not None:
+            yield self._listed.find(seen[slash:])
         if origin.has_paths:
             yield _find_for(origin.paths, seen[slash:], [archive[slash:] for archive in archives])
         if self._has_url_rules:
@@ -265,18 +269,18 @@ class Boundary:
     def _locate(self, url: str) -> tuple[_Origin, str, int]:
         """The rules of the URL's host and port, the URL in the form that rules see, and where its path begins."""
         if not url.startswith(self._begins):
-            url = urls.resolve(url)
+            url = urls.resolve(url, listed=True)
         seen = urls.unescape_unreserved(url) if "%" in url else url
         host = seen.find("://") + 3
         slash = seen.find("/", host)
         if slash < 0:
-            seen = urls.resolve(seen)
+            seen = urls.resolve(seen, listed=True)
             slash = seen.find("/", host)
         text = seen[:slash]
         return self._origins.get(text) or self._compile_origin(text), seen, slash
 
     def _compile_origin(self, text: str) -> _Origin:
-        parsed = urls.parse(text)
+        parsed = urls.parse(text, listed=True)
         # A name with a dot at the end is the same host; it must not get past an exclude.
         host = parsed.host.rstrip(".")
         ports, paths = self._blocks.find_rules(host)

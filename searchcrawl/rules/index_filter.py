@@ -9,25 +9,21 @@ besides the dates has to be passed there too.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
-
-import re2
+from typing import Final, NamedTuple
 
 from searchcrawl import clock, urls
 from searchcrawl.codes import Code
-from searchcrawl.exceptions import ConfigurationError, InvalidUrl
+from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.items import Link, Page
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.decision import Decision, RuleList
+from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.rewriting import Rewriting
-from searchcrawl.rules.url_rules import REGULAR, UrlRules, compile_rule
+from searchcrawl.rules.url_rules import NameRules, UrlRules
 
 _INDEXED: Final = 200
 _NO_REWRITING: Final = Rewriting()
-_WILDCARDS: Final = re.compile(r"([*?])")
 _NOINDEX: Final = "meta robots noindex"
 META_ROBOTS_KEY: Final = "keep.meta_robots"
 #: The rule in the row of a page whose author does not want it to be indexed.
@@ -77,8 +73,8 @@ class IndexFilter:
         hash_routes: bool = False,
     ) -> None:
         self.meta_robots = meta_robots
-        self._mime_types = _Wildcards(mime_types, exclude_mime_types, file, "mime_types", "exclude_mime_types")
-        self._names = _Wildcards(include_names, exclude_names, file, "include_names", "exclude_names")
+        self._mime_types = NameRules(mime_types, exclude_mime_types, file, "keep.mime_types", "keep.exclude_mime_types")
+        self._names = NameRules(include_names, exclude_names, file, "keep.include_names", "keep.exclude_names")
         self._urls = UrlRules(include=include_urls, exclude=exclude_urls, file=file, table="keep", routes=hash_routes)
         self._min_bytes, self._max_bytes = min_bytes, max_bytes
         self._max_age_ms = max_age_days * clock.DAY_MS
@@ -128,38 +124,6 @@ class IndexFilter:
         # A page without a Last-Modified is never too old.
         if self._max_age_ms and modified_ms is not None and now_ms - modified_ms > self._max_age_ms:
             yield self._too_old
-
-
-class _Wildcards(RuleList):
-    """Two lists of texts with ``*`` and ``?``, or of regular expressions (``re:``): includes and excludes."""
-
-    __slots__ = ("_matches",)
-
-    def __init__(self, include: Sequence[str], exclude: Sequence[str], file: str, key: str, exclude_key: str) -> None:
-        lists = (include, True, f"keep.{key}"), (exclude, False, f"keep.{exclude_key}")
-        decisions = [Decision(allowed, text, file, where) for texts, allowed, where in lists for text in texts]
-        super().__init__(decisions, f"keep.{key}", file)
-        self._matches = [_compile(decision.rule, file, decision.key) for decision in self.decisions]
-
-    def find(self, text: str) -> list[Decision]:
-        """All that the rules say about a MIME type or a name."""
-        rules = zip(self._matches, self.decisions, strict=True)
-        return self.require_include([decision for match, decision in rules if match(text)])
-
-
-def _compile(text: str, file: str, key: str) -> Callable[[str], Any]:
-    """Whether a text matches, by an RE2 expression: its time is linear, however many stars there are."""
-    if not text.removeprefix(REGULAR).strip():
-        raise ConfigurationError(file, key, f"must not be empty (got {text!r})")
-    if text.startswith(REGULAR):
-        regular: Callable[[str], Any] = compile_rule(text, text.removeprefix(REGULAR), file, key).search
-        return regular
-    pieces = _WILDCARDS.split(text.strip())
-    signs = {"*": ".*", "?": "."}
-    glob: Callable[[str], Any] = re2.compile(
-        "(?is)" + "".join(signs.get(piece) or re2.escape(piece) for piece in pieces)
-    ).fullmatch
-    return glob
 
 
 def read_last_modified(last_modified: str | None) -> int | None:

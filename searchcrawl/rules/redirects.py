@@ -12,7 +12,7 @@ from searchcrawl import urls
 from searchcrawl.codes import PERMANENT_REDIRECTS, TEMPORARY_REDIRECTS, Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.items import Hop, Link
-from searchcrawl.kinds.web import WEB
+from searchcrawl.kind import WEB
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import ALLOWED, Decision
 from searchcrawl.rules.forgotten import KEY

@@ -37,7 +37,7 @@ class DisplayMap:
     """
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
-        prefixes = {urls.resolve(access): urls.resolve(display) for access, display in pairs}
+        prefixes = {urls.resolve(access, listed=True): urls.resolve(display, listed=True) for access, display in pairs}
         self._prefixes = sorted(prefixes.items(), key=lambda pair: -len(pair[0]))
 
     def resolve(self, access_url: str, own: str | None = None) -> str:
@@ -62,7 +62,7 @@ class DisplayMap:
 
 def _check_display(display: str) -> str:
     # Only a source with routes has one in its URLs.
-    shown = urls.resolve(display, routes=True)
+    shown = urls.resolve(display, routes=True, listed=True)
     if len(shown.encode("utf-8", "surrogatepass")) > MAX_DISPLAY_BYTES:
         raise InvalidUrl(f"display URL of more than {MAX_DISPLAY_BYTES} bytes")
     return shown

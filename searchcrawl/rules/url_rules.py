@@ -171,6 +171,7 @@ def to_comparable_text(rule: str, *, routes: bool = False) -> str:
 
 #: What a rule begins with that is a regular expression.
 REGULAR: Final = "re:"
+_WILDCARDS: Final = re.compile(r"([*?])")
 _SET_MEMORY_BYTES: Final = 64 << 20
 #: Scheme, host and port of a glob that names all of them.
 _GLOB_ORIGIN: Final = re.compile(r"https?://[^/*?#]+(?=/)", re.IGNORECASE)
@@ -257,6 +258,38 @@ def compile_rule(rule: str, expression: str, file: str, key: str) -> Any:
     except re2.error as error:
         reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
         raise ConfigurationError(file, key, f"not an RE2 expression: {reason} (got {rule!r})") from error
+
+
+class NameRules(RuleList):
+    """Names or MIME types: texts with ``*`` and ``?``, without regard to case, or regular expressions (``re:``)."""
+
+    __slots__ = ("_matches",)
+
+    def __init__(self, include: Sequence[str], exclude: Sequence[str], file: str, key: str, exclude_key: str) -> None:
+        lists = (include, True, key), (exclude, False, exclude_key)
+        decisions = [Decision(allowed, text, file, where) for texts, allowed, where in lists for text in texts]
+        super().__init__(decisions, key, file)
+        self._matches = [_compile_name(decision.rule, file, decision.key) for decision in self.decisions]
+
+    def find(self, text: str) -> list[Decision]:
+        """All that the rules say about a MIME type or a name."""
+        rules = zip(self._matches, self.decisions, strict=True)
+        return self.require_include([decision for match, decision in rules if match(text)])
+
+
+def _compile_name(text: str, file: str, key: str) -> Callable[[str], Any]:
+    """Whether a text matches, by an RE2 expression: its time is linear, however many stars there are."""
+    if not text.removeprefix(REGULAR).strip():
+        raise ConfigurationError(file, key, f"must not be empty (got {text!r})")
+    if text.startswith(REGULAR):
+        regular: Callable[[str], Any] = compile_rule(text, text.removeprefix(REGULAR), file, key).search
+        return regular
+    pieces = _WILDCARDS.split(text.strip())
+    signs = {"*": ".*", "?": "."}
+    glob: Callable[[str], Any] = re2.compile(
+        "(?is)" + "".join(signs.get(piece) or re2.escape(piece) for piece in pieces)
+    ).fullmatch
+    return glob
 
 
 @lru_cache(maxsize=1024)

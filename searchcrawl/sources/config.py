@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 import re2
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, create_model
 
 from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.kinds.kind import Kind
-from searchcrawl.kinds.registry import KINDS, LATER
-from searchcrawl.kinds.web import WEB
+from searchcrawl.kind import KINDS, LATER, WEB, Kind
 from searchcrawl.rules.lifecycle import FREE_DOCUMENTS, is_confirmed, is_evidence
 from searchcrawl.rules.recrawl import Intervals
 from searchcrawl.rules.rewriting import SESSION_NAMES, parse_replacement, re2_options
@@ -189,8 +188,12 @@ class HostBlock(Table):
         _check_ports(self)
 
 
+#: Files that programs leave beside those of people, and folders of such.
+UNWANTED_NAMES: Final = ("~$*", ".~lock.*", "*.tmp", "Thumbs.db", ".git/")
+
+
 class Scope(Table):
-    """What may be requested (B1–B7)."""
+    """What may be requested (B1–B7); each kind of source has some of the keys (``kind``)."""
 
     allow_all: bool = key(False, "Allow every host that no other rule refuses.")
     include_hosts: HostRules = key((), "The hosts that may be requested.")
@@ -212,6 +215,24 @@ class Scope(Table):
         3, "How often the same part may occur in a path (961); 0 is no limit.", unit="times"
     )
     max_urls: Count = key(0, "The most URLs of the source (955); 0 is no limit.", unit="URLs")
+    include_paths: Rules = key(
+        (), "Paths, from the root or relative to each of `roots`; only what is at or below one is listed."
+    )
+    exclude_paths: Rules = key((), "Paths, in the same way; what is at or below one is left out.")
+    include_names: Rules = key(
+        (), "Names of files, with `*` and `?`, or `re:` and an RE2 expression; only files that match one are listed."
+    )
+    exclude_names: Rules = key(
+        UNWANTED_NAMES,
+        "Names in the same way; files that match one are left out, and so are folders by one that ends with `/`.",
+    )
+    min_bytes: Count = key(0, "The smallest file that is listed; 0 is no limit.", unit="bytes")
+    max_bytes: Count = key(0, "The largest file that is listed; 0 is no limit.", unit="bytes")
+    max_age_days: Amount = key(
+        0.0,
+        "The greatest age of a file when it is found, by its last change; one that is known stays. 0 is no limit.",
+        unit="days",
+    )
     hash_routes: bool = key(
         False,
         "URLs with `#/` or `#!` are pages of their own (`http://host/#/users`), which are always rendered: for "
@@ -342,7 +363,7 @@ class Display(Table):
 
 
 def _check_displays(displays: tuple[Display, ...]) -> tuple[Display, ...]:
-    seen = [urls.resolve(display.from_) for display in displays]
+    seen = [urls.resolve(display.from_, listed=True) for display in displays]
     for number, prefix in enumerate(seen):
         if prefix in seen[:number]:
             refuse(f"the same prefix twice: {prefix}", key=(number, "from"))
@@ -361,7 +382,24 @@ def _check_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
 STANDARD: Final = "standard"
 
 
-class Tables(Table):
+def _build_own_tables() -> type[Table]:
+    """A model with the tables that kinds of sources have of their own, each by its name."""
+    found: dict[str, Any] = {}
+    for kind in KINDS.values():
+        if kind.table:
+            module, _, name = kind.table.rpartition(".")
+            model = getattr(import_module(module), name)
+            found[kind.name] = model, key(model, f'What `type = "{kind.name}"` lists and reads.')
+    return create_model("OwnTables", __base__=Table, **found)
+
+
+if TYPE_CHECKING:
+    OwnTables = Table
+else:
+    OwnTables = _build_own_tables()
+
+
+class Tables(OwnTables):
     """The tables of a source file; also what ``[defaults]`` and each of ``[parameters.NAME]`` may hold."""
 
     later = frozenset({"collection", "cache", "tests", *LATER})
@@ -440,14 +478,14 @@ class Origin(NamedTuple):
 class Source(SourceFile):
     """A source as it is crawled: its file, its set, the defaults and the built-in values, in this order.
 
-    ``file`` is the path in messages and decisions, relative to the project. ``origins`` has the place of each key that
+    ``path`` is that of its file in messages and decisions, relative to the project. ``origins`` has the place of each key that
     was written somewhere; ``references`` has the reference of each value from the environment or from a file.
     ``forgotten`` has the lines of ``forgotten.txt``, and ``user_converters`` are those of searchcrawl.toml: both hold for
     all sources of a project.
     """
 
     name: str
-    file: str
+    path: str
     forgotten: tuple[str, ...] = Field(default=(), repr=False)
     user_converters: Mapping[str, str] = Field(default_factory=dict, repr=False)
     origins: Mapping[str, Origin] = Field(default_factory=dict, repr=False)
@@ -457,6 +495,11 @@ class Source(SourceFile):
     def kind(self) -> Kind:
         """What a source of its ``type`` is made of."""
         return KINDS[self.type]
+
+    @property
+    def own(self) -> Any:
+        """The table that its kind has of its own: an instance of ``kind.table``."""
+        return getattr(self, self.kind.name)
 
     @property
     def no_delivery_key(self) -> str | None:
@@ -495,5 +538,5 @@ class Source(SourceFile):
     def locate(self, key: str) -> tuple[str, str]:
         """The file in which ``key`` (as ``scope.exclude_urls[0]``) was written, and its name there."""
         of_table = ".".join(_INDEX.sub("", key).split(".")[:2])
-        origin = self.origins.get(of_table) or self.origins.get(of_table.partition(".")[0]) or Origin(self.file)
+        origin = self.origins.get(of_table) or self.origins.get(of_table.partition(".")[0]) or Origin(self.path)
         return origin.locate(key)

@@ -13,6 +13,7 @@ import orjson
 from pydantic import BaseModel
 
 from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.kind import KINDS, WEB
 from searchcrawl.sources.attribute_table import Registered
 from searchcrawl.sources.checking import join_key
 from searchcrawl.sources.config import Origin, Source, SourceFile
@@ -114,6 +115,10 @@ def list_layers(
         Layer(Origin(FILE, f"parameters.{parameters}"), written.get("parameters", {}).get(parameters, {})),
         Layer(Origin(FILE, "defaults"), written.get("defaults", {})),
     ]
+    named = merge_layers(found)[0].get("type", WEB.name)
+    kind = KINDS.get(named) if isinstance(named, str) else None
+    if kind is not None and kind.defaults:
+        found.append(Layer(Origin(BUILT_IN), kind.defaults))
     if "user_agent" in written:
         # The name for robots.txt is that of the project, unless a stronger layer has one (C5).
         found.append(Layer(Origin(FILE), {"robots": {"user_agent": written["user_agent"]}}))

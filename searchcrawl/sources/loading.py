@@ -9,13 +9,15 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, InvalidUrl, NotAvailableYet, UnknownSource
+from searchcrawl.kind import KINDS
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
-from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.boundary import NO_LIMITS, Boundary
 from searchcrawl.rules.forgotten import Forgotten
 from searchcrawl.rules.index_filter import IndexFilter
 from searchcrawl.rules.rewriting import DisplayMap, Identity, PatternRewriter, PluginRewriter, Rewriter, Rewriting
@@ -70,6 +72,11 @@ _NAME: Final = re.compile(r"[a-z0-9_-]+")
 _NOT_ABOUT_SINGLE_URLS: Final = frozenset(
     {"host", "follow_links", "max_urls", "strip_parameters", "max_urls_per_pattern", "trap_after"}
 )
+#: Those of some kind that is listed, and those that each kind has.
+_OF_LISTED: Final = frozenset().union(*(kind.scope or () for kind in KINDS.values()))
+_OF_ALL: Final = frozenset({"max_urls"})
+#: Tables that say how a web site is asked.
+_OF_WEB: Final = ("start", "robots", "login", "render", "rewrite")
 #: The methods of a class that rewrites URLs.
 _OF_REWRITER: Final = ("open", "rewrite", "close")
 
@@ -169,7 +176,7 @@ def _load_source(project: Project, name: str, overrides: Mapping[str, Any]) -> S
     values, origins = merge_layers(layers)
     secrets = list(find_secrets(values))
     references = {place: secret.reference for place, secret in secrets}
-    extra = {"name": name, "file": file, "origins": origins, "references": references}
+    extra = {"name": name, "path": file, "origins": origins, "references": references}
     extra |= {"forgotten": project.forgotten, "user_converters": dict(project.converters)}
     loaded, more = validate(Source, values, file=file, extra=extra)
     errors = join_errors([*errors, *wrong, *unknown], more)
@@ -212,7 +219,7 @@ def is_source_name(text: str) -> bool:
 
 def stand_in_for(project: Project, name: str) -> Source:
     """A source of which only the name is known, as its file is missing or broken: with built-in values."""
-    values = {"name": name, "file": f"sources/{name}.toml", "scope": {"allow_all": True}}
+    values = {"name": name, "path": f"sources/{name}.toml", "scope": {"allow_all": True}}
     return Source.model_validate({**values, "forgotten": project.forgotten})
 
 
@@ -227,8 +234,8 @@ def load_sources(project: Project) -> tuple[dict[str, Source], list[Configuratio
 
 def _find_clashes(project: Project, sources: Mapping[str, Source]) -> list[tuple[str, ConfigurationError]]:
     """What sources say differently of the same attribute or file, with the name of the source."""
-    names = {source.file: name for name, source in sources.items()}
-    clashing = find_clashes({source.file: source.attributes for source in sources.values()})
+    names = {source.path: name for name, source in sources.items()}
+    clashing = find_clashes({source.path: source.attributes for source in sources.values()})
     return [(names[error.file], error) for error in clashing] + find_shared_files(project, sources.values())
 
 
@@ -283,7 +290,7 @@ def _read_urls(path: Path, file: str, source: Source) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         message = f"cannot be read: {reason} (got {quote_value(file)})"
-        raise ConfigurationError(source.file, "start.files", message) from error
+        raise ConfigurationError(source.path, "start.files", message) from error
     found: list[str] = []
     for number, line in enumerate(lines, start=1):
         text = line.strip()
@@ -302,11 +309,18 @@ def _read_urls(path: Path, file: str, source: Source) -> list[str]:
 
 def build_boundary(source: Source) -> Boundary:
     """The boundary of a source; raises ConfigurationError for a rule that cannot be understood (B1–B5)."""
+    shared: dict[str, Any] = {
+        "kind": source.kind,
+        "forgotten": build_forgotten(source, source.forgotten),
+        "file": source.path,
+    }
+    if source.kind.rules:
+        module, _, name = source.kind.rules.rpartition(".")
+        listed = getattr(import_module(module), name)(source)
+        return Boundary(allow_all=True, **{**NO_LIMITS, "max_url_length": 0}, listed=listed, **shared)
     hosts = [HostScope(**dict(block)) for block in source.scope.host]
-    rules = {name: value for name, value in source.scope if name not in _NOT_ABOUT_SINGLE_URLS}
-    return Boundary(
-        **rules, hosts=hosts, kind=source.kind, forgotten=build_forgotten(source, source.forgotten), file=source.file
-    )
+    rules = {name: value for name, value in source.scope if name not in _NOT_ABOUT_SINGLE_URLS | _OF_LISTED | {"depth"}}
+    return Boundary(depth=source.scope.depth, **rules, hosts=hosts, **shared)
 
 
 def build_forgotten(source: Source, lines: Sequence[str]) -> Forgotten | None:
@@ -319,12 +333,13 @@ def build_forgotten(source: Source, lines: Sequence[str]) -> Forgotten | None:
 
 def build_identity(source: Source) -> Identity:
     """What belongs to the identity of a URL."""
-    return Identity(source.scope.strip_parameters, routes=source.scope.hash_routes)
+    # What is listed is named as it is.
+    return Identity(() if source.kind.is_listed else source.scope.strip_parameters, routes=source.scope.hash_routes)
 
 
 def build_index_filter(source: Source) -> IndexFilter:
     """The filter of ``[keep]``; raises ConfigurationError for a rule that cannot be understood (B8, B9)."""
-    return IndexFilter(**dict(source.keep), file=source.file, hash_routes=source.scope.hash_routes)
+    return IndexFilter(**dict(source.keep), file=source.path, hash_routes=source.scope.hash_routes)
 
 
 def build_display_map(source: Source) -> DisplayMap | None:
@@ -337,7 +352,7 @@ def build_display_map(source: Source) -> DisplayMap | None:
 
 def build_rewriting(project: Project, source: Source) -> Rewriting:
     """How URLs that are found become those of rows (K1); raises ConfigurationError for a plugin that cannot be had."""
-    file, routes = source.file, source.scope.hash_routes
+    file, routes = source.path, source.scope.hash_routes
     rewriters: list[Rewriter] = []
     for number, (match, replace, plugin) in enumerate((one.match, one.replace, one.plugin) for one in source.rewrite):
         key = f"rewrite[{number}]"
@@ -370,9 +385,9 @@ def _require_no_errors(value: T | None, errors: Sequence[ConfigurationError]) ->
 
 def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
     """The errors of a source whose single values are well-formed; each names the file and key to edit."""
-    errors: list[ConfigurationError] = []
-    if not source.start.urls and not source.start.files:
-        errors.append(ConfigurationError(source.file, "start.urls", "is required, or start.files"))
+    errors = [*_find_foreign_keys(source)]
+    if not (source.start.urls or source.start.files or source.kind.is_listed):
+        errors.append(ConfigurationError(source.path, "start.urls", "is required, or start.files"))
     errors += [
         source.build_error(f"start.urls[{number}]", f"not {source.kind.url} (got {quote_value(url)})")
         for number, url in enumerate(source.start.urls)
@@ -398,12 +413,28 @@ def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
     if scope.hash_routes and not source.render.in_use:
         message = 'needs render.mode = "auto" or "always": routes are rendered (got true)'
         errors.append(source.build_error("scope.hash_routes", message))
-    if not scope.allow_all and not scope.include_hosts and not scope.include_urls:
+    if not (scope.allow_all or scope.include_hosts or scope.include_urls or source.kind.is_listed):
         message = "nothing is included: name hosts or URLs, or set scope.allow_all = true"
-        return [*errors, ConfigurationError(source.file, "scope.include_hosts", message)]
+        return [*errors, ConfigurationError(source.path, "scope.include_hosts", message)]
     for compiled in (build_boundary, build_index_filter, lambda one: build_rewriting(project, one)):
         errors += find_rule_errors(source, compiled)
     return errors
+
+
+def _find_foreign_keys(source: Source) -> Iterator[ConfigurationError]:
+    """Errors for what a source file says that its kind of source has not."""
+    kind = source.kind
+    tables = [each.name for each in KINDS.values() if each.table and each is not kind]
+    tables += _OF_WEB if kind.is_listed else ()
+    for place, origin in source.origins.items():
+        table, _, name = place.partition(".")
+        here = (
+            _OF_ALL | kind.scope
+            if kind.scope is not None
+            else type(source.scope).model_fields.keys() - _OF_LISTED | {"depth"}
+        )
+        if origin == Origin(source.path) and (table in tables or (table == "scope" and name not in here)):
+            yield ConfigurationError(source.path, place, f'is not for type = "{kind.name}"')
 
 
 def _find_unmapped(source: Source) -> list[ConfigurationError]:
@@ -411,9 +442,9 @@ def _find_unmapped(source: Source) -> list[ConfigurationError]:
     table = source.attributes
     said = {"types": [(f"types.{name}", name) for name in table.types], "drop": [("drop", name) for name in table.drop]}
     return [
-        ConfigurationError(source.file, f"attributes.{place}", f"nothing is mapped to {name}{guess(name, table.named)}")
+        ConfigurationError(source.path, f"attributes.{place}", f"nothing is mapped to {name}{guess(name, table.named)}")
         for key, places in said.items()
-        if source.origins.get(f"attributes.{key}") == Origin(source.file)
+        if source.origins.get(f"attributes.{key}") == Origin(source.path)
         for place, name in places
         if name not in table.named
     ]

@@ -134,7 +134,7 @@ def find_shared_files(project: Project, sources: Iterable[Source]) -> list[tuple
         for feed in list_feeds(project, source):
             uses.setdefault(find_path(project, source, feed), []).append((source, feed))
     return [
-        (source.name, _build_error(source, feed, f"is the file of a feed of {other.file}, too{_HINT}"))
+        (source.name, _build_error(source, feed, f"is the file of a feed of {other.path}, too{_HINT}"))
         for several in uses.values()
         for source, feed in several
         for other in [next((each for each, _ in several if each.name != source.name), None)]
@@ -151,7 +151,7 @@ def find_origin(source: Source, feed: FeedFile) -> tuple[str, str]:
     """The file in which a feed was written, and its key there."""
     if feed.name not in source.feeds:
         return FILE, join_key(("receivers", feed.receiver, "path"))
-    origin = source.origins.get(f"feeds.{feed.name}") or Origin(source.file)
+    origin = source.origins.get(f"feeds.{feed.name}") or Origin(source.path)
     return origin.locate(join_key(("feeds", feed.name)))
 
 

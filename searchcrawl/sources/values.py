@@ -271,7 +271,10 @@ IndexUrl = Annotated[WebUrl, Privacy.SHOWN, AfterValidator(_check_index_url)]
 _check_prefix_url: Final = require(
     lambda url: "#" not in url, "must have no fragment: it is no part of a URL's identity"
 )
-PrefixUrl = Annotated[PublicUrl, Check(_check_prefix_url, "URL")]
+_check_any_url: Final = require_parsed(
+    partial(urls.resolve, listed=True), InvalidUrl, "not an http or https URL, or a file URL"
+)
+PrefixUrl = Annotated[str, Check(_check_any_url, "URL"), Privacy.PUBLIC, Check(_check_prefix_url, "URL")]
 WebUrls = ListOf[PublicUrl]
 Sitemaps = Annotated[str | tuple[str, ...], BeforeValidator(_check_sitemaps), Privacy.PUBLIC]
 Contact = Annotated[str, Privacy.PUBLIC, Check(_check_contact, "URL or mail address")]

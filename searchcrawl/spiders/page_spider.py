@@ -81,7 +81,7 @@ def visit_page(process: AsyncCrawlerProcess, run: DryRun, url: str, *, depth: in
         raise run.shutdown.failure
     if not seen:
         message = f"the visit came to no end: searchcrawl crawl {run.source.name} says why in its log"
-        raise ConfigurationError(run.source.file, "settings", message)
+        raise ConfigurationError(run.source.path, "settings", message)
     return seen[-1]
 
 
@@ -111,5 +111,5 @@ def replay_pages(process: AsyncCrawlerProcess, run: Run) -> int:
         raise error
     if process.bootstrap_failed or not isinstance(crawler.spider, ReplaySpider):
         message = f"the pages cannot be processed: the log of {run.source.name} says why"
-        raise ConfigurationError(run.source.file, "settings", message)
+        raise ConfigurationError(run.source.path, "settings", message)
     return crawler.spider.stages.get(ReplayMiddleware).pages

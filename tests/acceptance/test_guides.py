@@ -14,7 +14,7 @@ from tests.acceptance.support_stories import page, source
 from tests.site.client import SiteProcess, write_project
 
 #: The line in ``KINDS``.
-LINES: Final = "import memos\nfrom searchcrawl.kinds import registry\n\nregistry.KINDS['memo'] = memos.MEMO\n"
+LINES: Final = "import memos\nfrom searchcrawl import kind\n\nkind.KINDS['memo'] = memos.MEMO\n"
 
 
 class Memos(Extended):

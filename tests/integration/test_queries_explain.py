@@ -168,7 +168,7 @@ def test_explain_when_robots_txt_is_known_then_all_its_lines_that_forbid_are_nam
         "rule": "Disallow: /tmp/",
         "file": f"{SITE}/robots.txt",
         "key": "robots.txt",
-        "proposal": {"action": "set", "file": filled.source.file, "key": "robots.obey", "value": False},
+        "proposal": {"action": "set", "file": filled.source.path, "key": "robots.obey", "value": False},
     }
     assert [reason["rule"] for reason in known["also"]] == ["Disallow: /*.html"]
     assert never["decided_by"]["rule"] == "Disallow: /*.html"

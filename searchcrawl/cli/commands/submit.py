@@ -30,5 +30,5 @@ class Command(BaseCommand):
         line = f"{done.url}: {done.result}{f' ({done.rule})' if done.rule else ''}"
         print_answer({"result": done.result}, [line], as_json=opts.json)
         if done.result is Result.OK and source.lifecycle.orphans == "delete":
-            print_note(f'{source.file}: lifecycle.orphans = "delete": it leaves again unless something else names it')
+            print_note(f'{source.path}: lifecycle.orphans = "delete": it leaves again unless something else names it')
         return Exit.DONE if done.result in {Result.OK, Result.DUPLICATE} else Exit.WRONG_USE

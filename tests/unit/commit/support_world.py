@@ -29,7 +29,7 @@ from tests.factories import document, outcome
 
 SITE: Final = "http://a.test/"
 SOURCE: Final = Source.model_validate(
-    {"name": "demo", "file": "sources/demo.toml", "start": {"urls": [SITE]}, "scope": {"include_hosts": ["a.test"]}}
+    {"name": "demo", "path": "sources/demo.toml", "start": {"urls": [SITE]}, "scope": {"include_hosts": ["a.test"]}}
 )
 RUN_MS: Final = 1_000_000
 

@@ -34,7 +34,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> None:
 def source(**tables: Any) -> Source:
     start, scope = {"urls": ["http://site.test/"]}, {"include_hosts": ["site.test"]}
     return Source.model_validate(
-        {"name": "demo", "file": "sources/demo.toml", "start": start, "scope": scope, **tables}
+        {"name": "demo", "path": "sources/demo.toml", "start": start, "scope": scope, **tables}
     )
 
 

@@ -23,7 +23,7 @@ from searchcrawl.http.side_requests import ASKED_FOR, SideRequestFailed
 from searchcrawl.http.turn_middleware import TURN_ENDS, LateTurnMiddleware
 from searchcrawl.http.visit_end import PUBLIC_ONLY
 from searchcrawl.items import Claim, Hop, Link
-from searchcrawl.kinds.web import WEB
+from searchcrawl.kind import WEB
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision

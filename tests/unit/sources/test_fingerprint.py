@@ -23,7 +23,7 @@ VERSIONS = {"html": 1, "checksum": 1}
 
 
 def source(**tables: Any) -> Source:
-    return Source.model_validate({"name": "demo", "file": "sources/demo.toml", **tables})
+    return Source.model_validate({"name": "demo", "path": "sources/demo.toml", **tables})
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def test_load_source_when_only_the_mandatory_is_given_then_the_documented_defaul
 
     source = loaded(root)
 
-    assert (source.name, source.file, source.type) == ("demo", "sources/demo.toml", "web")
+    assert (source.name, source.path, source.type) == ("demo", "sources/demo.toml", "web")
     assert (source.fetch.concurrency, source.fetch.host_concurrency, source.fetch.delay_seconds) == (8, 4, 1.0)
     assert (source.fetch.timeout_seconds, source.fetch.max_redirects, source.fetch.retries) == (30, 10, 3)
     assert source.fetch.max_bytes == 32 * 1024 * 1024
@@ -281,7 +281,7 @@ def test_load_source_when_there_is_no_such_source_then_unknown(root: Path, name:
         ('[lifecycle]\norphans = "drop"', "lifecycle.orphans: "),
         ("[keep]\nmax_age_days = inf", "keep.max_age_days: must be "),
         ("[keep]\nmeta_robots = 1", "keep.meta_robots: must be true or false (got 1)"),
-        ('[file]\nroot = "/srv"', "file: not available yet"),
+        ('[mail]\nhost = "/srv"', "mail: not available yet"),
         ('[robots]\nuser_agent = ""', 'robots.user_agent: must not be empty (got "")'),
     ],
 )  # fmt: skip
@@ -296,7 +296,7 @@ def test_load_source_when_a_value_is_wrong_then_one_line_says_so(root: Path, add
     ("text", "lines"),
     [
         ('type = "mail"\n', ['sources/demo.toml: type: not available yet (got "mail")']),
-        ('type = "ftp"\n' + GOOD, ['sources/demo.toml: type: must be "web" (got "ftp")']),
+        ('type = "ftp"\n' + GOOD, ['sources/demo.toml: type: must be "web", "file" or "table" (got "ftp")']),
         ('name = "x"\n' + GOOD, ["sources/demo.toml: name: unknown key"]),
         ('collection = "a"\n' + GOOD, ["sources/demo.toml: collection: not available yet"]),
         ('groups = [""]\n' + GOOD, ['sources/demo.toml: groups: must be 1 to 100 printable characters (got "")']),

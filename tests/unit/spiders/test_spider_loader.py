@@ -140,6 +140,6 @@ def test_load_when_a_spider_is_in_python_then_its_files_keep_the_mode_of_scrapy(
 
 
 def test_spider_when_the_type_of_a_source_is_known_then_it_is_found_by_its_name(tmp_path: Path) -> None:
-    source = Source(name="x", file="sources/x.toml", scope=Scope(allow_all=True))
+    source = Source(name="x", path="sources/x.toml", scope=Scope(allow_all=True))
 
     assert find_spider_class(Project(root=tmp_path, contact="a@example.org"), source) is WebSpider

@@ -1,0 +1,99 @@
+"""Kinds of sources: what ``type`` in a source file may be, and what each of them is made of. Data, of any thread.
+
+A further kind is a package in ``kinds`` with its classes, and a ``Kind`` here. All others ask the kind of a source for what
+they need, and nobody asks for its name. Classes are named as texts, and loaded once a source needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What a kind of source has of its own; ``module.Class`` names a class.
+
+    Each document has a URL, which is its identity and names a host: hosts have delays, pauses and numbers of requests at
+    once. A kind is *fetched* by a download handler, whose answers are those of a web server, or it is *listed*: a lister says
+    what there is, and in which version, and a reader reads what is new or differs (``listing.model``).
+    """
+
+    #: the word in ``type``
+    name: str
+    #: what its URLs are called in messages
+    url: str
+    #: the schemes of its URLs, each with its default port
+    ports: Mapping[str, int]
+    #: the host of URLs that name none
+    host: str = ""
+    #: makes documents of answers, and lists URLs to start with (``list_start_urls``): ``WebSpider``, or a subclass
+    spider: str = "searchcrawl.spiders.web_spider.WebSpider"
+    #: the download handler of Scrapy for all its schemes; where it is fetched: 200 with a type and a body, 304 for an ETag that
+    #: still holds, 404 or 410 for what is gone. Any other end of a visit removes nothing
+    handler: str = ""
+    #: whether hosts are asked for more than the documents: robots.txt, sitemaps, a page that cannot be there
+    asks_beside: bool = True
+    #: where it is listed: ``listing.model.Lister`` and ``listing.model.Reader``
+    lister: str = ""
+    reader: str = ""
+    #: the model of its own table in source files, which has its name
+    table: str = ""
+    #: where it is listed: its rules of ``[scope]`` (``rules.listed.ListedRules``) by ``Source``, ``module.function``
+    rules: str = ""
+    #: the keys of ``[scope]`` that it has besides those of all kinds; None: those of web sites
+    scope: frozenset[str] | None = None
+    #: values of other tables that are built in for it
+    defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def begins(self) -> tuple[str, ...]:
+        """What its URLs begin with."""
+        return tuple(f"{scheme}://" for scheme in self.ports)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether a lister says what there is: a row is visited once that differs, and never by the time alone."""
+        return bool(self.lister)
+
+
+WEB: Final = Kind(
+    name="web",
+    url="an http or https URL",
+    ports={"http": 80, "https": 443},
+    handler="searchcrawl.http.late_handler.LateHandler",
+)
+#: What a listed kind has of [fetch] by itself: nothing on this machine has to be spared.
+_AT_ONCE: Final = {"fetch": {"delay_seconds": 0.0, "host_concurrency": 16}}
+FILE: Final = Kind(
+    name="file",
+    url="a file URL",
+    ports={"file": 0},
+    host="localhost",
+    lister="searchcrawl.kinds.file.lister.FileLister",
+    reader="searchcrawl.kinds.file.reader.FileReader",
+    table="searchcrawl.kinds.file.config.FileTable",
+    rules="searchcrawl.kinds.file.scope.build_rules",
+    scope=frozenset({
+        "include_paths", "exclude_paths", "include_names", "exclude_names", "min_bytes", "max_bytes", "max_age_days", "depth",
+    }),
+    defaults=_AT_ONCE,
+    asks_beside=False,
+)  # fmt: skip
+TABLE: Final = Kind(
+    name="table",
+    url="a row URL",
+    ports={"row": 0},
+    lister="searchcrawl.kinds.table.lister.TableLister",
+    reader="searchcrawl.kinds.table.reader.TableReader",
+    table="searchcrawl.kinds.table.config.TableTable",
+    rules="searchcrawl.kinds.table.identity.build_rules",
+    scope=frozenset(),
+    defaults=_AT_ONCE,
+    asks_beside=False,
+)
+#: By name. All are known when the first other module is imported: it reads their schemes.
+KINDS: Final = {kind.name: kind for kind in (WEB, FILE, TABLE)}
+#: Kinds that a later release brings; each has a table of its name in source files.
+LATER: Final = frozenset({"mail", "agent"})

@@ -1,0 +1,1 @@
+"""Trees of files: ``type = "file"``."""

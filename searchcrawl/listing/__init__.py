@@ -1,0 +1,1 @@
+"""What listers and readers of listed kinds say: values, and what each of them is. Of any thread."""
