@@ -1,6 +1,6 @@
 # Two commands do everything for a newcomer: `make demo` and `make test`.
 # Each target installs what it needs: a virtual environment in .venv from the locked requirements,
-# and, as root on Debian, Maven, a JDK, PostgreSQL, LibreOffice, Chromium, Node, zsh, fish, nginx and wget by apt.
+# and, as root on Debian, Maven, a JDK, PostgreSQL, MariaDB, LibreOffice, Chromium, Node, zsh, fish, nginx and wget by apt.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -48,11 +48,11 @@ site: $(STAMP)  ## serve the test site on port 8765 for `scrapy crawl demo` (.ve
 	$(BIN)/python -m tests.site --port $(PORT)
 
 test: $(STAMP)  ## the tests of each part, with a real Solr and PostgreSQL; ARGS="-k robots" picks some, extended ones too
-	scripts/bootstrap java postgresql office shells browser node
+	scripts/bootstrap java postgresql mariadb office shells browser node
 	$(PYTEST) $(if $(ARGS),$(ARGS),-m "not soak and not docs and not extended" $(CHECKS:%=--ignore=%))
 
 extended: $(STAMP)  ## the tests that take long: kills, power cuts, whole lives, rendering, each store and each index
-	scripts/bootstrap java postgresql office shells browser node
+	scripts/bootstrap java postgresql mariadb office shells browser node
 	$(MATRIX) $(PYTEST) -m "extended and not soak" $(if $(ARGS),$(ARGS),$(LONG))
 
 docs: $(STAMP)  ## the documentation, in docs/_build; warnings are errors
@@ -105,7 +105,7 @@ fuzz: $(STAMP)  ## every reader of outside bytes with inputs as odd as can be; F
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTEST) --dist load tests/fuzz $(ARGS)
 
 soak: $(STAMP)  ## kill -9 at every passing of every failpoint, all stores with all indexes, a long fuzz; takes long
-	scripts/bootstrap java postgresql office browser node
+	scripts/bootstrap java postgresql mariadb office browser node
 	$(MATRIX) $(BIN)/python -m pytest -m soak $(ARGS)
 	$(if $(ARGS),,$(MAKE) fuzz FUZZ_SECONDS=300)
 	$(if $(ARGS),,$(on_each_pair))
@@ -114,12 +114,12 @@ venv: $(STAMP)  ## the virtual environment alone
 
 lock: $(STAMP)  ## resolve pyproject.toml anew into requirements/*.txt (needs uv; UV=…)
 	$(LOCK) --upgrade -c requirements/bounds.in -o requirements/run.txt pyproject.toml
-	$(LOCK) -c requirements/run.txt --extra postgresql --extra parquet --extra scrapyd -o requirements/server.txt pyproject.toml
+	$(LOCK) -c requirements/run.txt --extra postgresql --extra mysql --extra parquet --extra scrapyd -o requirements/server.txt pyproject.toml
 	$(LOCK) --upgrade -c requirements/server.txt --extra test --extra dev --extra docs -o requirements/dev.txt pyproject.toml
 
 lowest: $(STAMP)  ## unit and integration tests with the oldest libraries that pyproject.toml admits (needs uv; UV=…)
 	$(UV) venv --quiet --clear --python $(BIN)/python $(LOWEST)
-	$(UV) pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -e '.[postgresql,parquet,scrapyd,test]'
+	$(UV) pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -e '.[postgresql,mysql,parquet,scrapyd,test]'
 	$(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not soak and not extended" tests/unit tests/integration
 
 clean:  ## remove what the targets made, but for the virtual environment

@@ -27,8 +27,10 @@ ALLOW: Final = b"Searchcrawl-Allow"
 DENY: Final = b"Searchcrawl-Deny"
 #: a list of levels above, each of which must let a user pass, as JSON, percent-encoded
 LEVEL: Final = b"Searchcrawl-Level"
+#: the URL that a search shows for the document, percent-encoded
+DISPLAY: Final = b"Searchcrawl-Display"
 _BEGIN: Final = b"searchcrawl-"
-_ALLOW, _DENY, _LEVEL, _VALUE = (name.lower() for name in (ALLOW, DENY, LEVEL, VALUE))
+_ALLOW, _DENY, _LEVEL, _VALUE, _DISPLAY = (name.lower() for name in (ALLOW, DENY, LEVEL, VALUE, DISPLAY))
 _SAFE: Final = "!#$&'()*+,-./:;<>?@[]^_`{|}~"
 _LEVEL_KEYS: Final = {"allow", "deny"}
 
@@ -67,6 +69,16 @@ def list_values(headers: AnswerHeaders) -> Iterator[tuple[str, str]]:
             name, equals, value = rest.partition(b"=")
             if colon and equals:
                 yield f"{_decode(origin)}:{_decode(name)}".lower(), _decode(value)
+
+
+def encode_display(url: str) -> tuple[bytes, bytes]:
+    """The header of the URL that a search shows in place of the identity of a document."""
+    return DISPLAY, _encode(url)
+
+
+def find_display(headers: AnswerHeaders) -> str | None:
+    """The URL that a search shows for the document of an answer; None where it says none."""
+    return next((_decode(text) for header, text in headers if header.lower() == _DISPLAY), None)
 
 
 def encode_permissions(permissions: Permissions) -> tuple[tuple[bytes, bytes], ...]:

@@ -16,7 +16,8 @@ from searchcrawl.sources import secrets
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.engine.postgresql_dialect import PostgresqlDialect
 from searchcrawl.store.engine.sqlite_dialect import SqliteDialect
-from tests import backends, known_statements, postgres_server
+from tests import backends, known_statements, mariadb_server, postgres_server
+from tests.mariadb_server import RunningMariadb, start_mariadb
 from tests.postgres_server import RunningPostgres, start_postgres
 from tests.scripted_solr import ScriptedSolr
 from tests.solr_server import QUICK_START, PartMissing, RunningSolr, start_solr
@@ -153,6 +154,17 @@ def postgres(part_missing: Callable[[str], NoReturn]) -> Iterator[RunningPostgre
     try:
         server = start_postgres()
     except postgres_server.PartMissing as error:
+        part_missing(str(error))
+    with server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb(part_missing: Callable[[str], NoReturn]) -> Iterator[RunningMariadb]:
+    """A real MariaDB; a test that ends it starts it again."""
+    try:
+        server = start_mariadb()
+    except mariadb_server.PartMissing as error:
         part_missing(str(error))
     with server:
         yield server

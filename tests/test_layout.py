@@ -33,7 +33,7 @@ SCRAPY_FILES = (
 ONLY_IN = {
     "scrapy": SCRAPY_FILES,
     "twisted": SCRAPY_FILES,
-    "sqlalchemy": r"store/.*",
+    "sqlalchemy": r"(store|kinds/table)/.*",
     "pysolr": r"index/solr/\w+\.py",
     "tantivy": r"index/(local/\w+|forms)\.py",
 }
@@ -119,7 +119,9 @@ def test_functions_when_measured_then_are_short() -> None:
 def test_packages_when_imported_then_the_project_names_each_as_a_dependency() -> None:
     # One that is there only because another one needs it may go with that one's next release.
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    optional = [project["optional-dependencies"][name] for name in ("postgresql", "parquet", "playwright", "scrapyd")]
+    optional = [
+        project["optional-dependencies"][name] for name in ("postgresql", "mysql", "parquet", "playwright", "scrapyd")
+    ]
     listed = [*project["dependencies"], *(line for lines in optional for line in lines)]
     named = {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in listed}
     # The metadata of these does not say what they install.
