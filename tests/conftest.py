@@ -8,7 +8,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import pytest
 
@@ -16,11 +16,13 @@ from searchcrawl.sources import secrets
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.engine.postgresql_dialect import PostgresqlDialect
 from searchcrawl.store.engine.sqlite_dialect import SqliteDialect
-from tests import backends, known_statements, mariadb_server, postgres_server
-from tests.mariadb_server import RunningMariadb, start_mariadb
+from tests import backends, known_statements, postgres_server
 from tests.postgres_server import RunningPostgres, start_postgres
 from tests.scripted_solr import ScriptedSolr
 from tests.solr_server import QUICK_START, PartMissing, RunningSolr, start_solr
+
+if TYPE_CHECKING:
+    from tests.mariadb_server import RunningMariadb
 
 _TESTS: Final = Path(__file__).parent
 _ACCEPTANCE: Final = _TESTS / "acceptance"
@@ -162,8 +164,11 @@ def postgres(part_missing: Callable[[str], NoReturn]) -> Iterator[RunningPostgre
 @pytest.fixture(scope="session")
 def mariadb(part_missing: Callable[[str], NoReturn]) -> Iterator[RunningMariadb]:
     """A real MariaDB; a test that ends it starts it again."""
+    # Few tests need its driver.
+    from tests import mariadb_server
+
     try:
-        server = start_mariadb()
+        server = mariadb_server.start_mariadb()
     except mariadb_server.PartMissing as error:
         part_missing(str(error))
     with server:
