@@ -139,7 +139,7 @@ class Measuring:
             in_flight=lambda: 1,
             hold=lambda: lambda: None,
             on_commit=lambda visits, hosts: None,
-            on_sitemap_part=lambda _: None,
+            on_part=lambda _: None,
             on_batch=lambda _: None,
             on_failure=self._failed,
         )

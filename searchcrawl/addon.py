@@ -93,6 +93,8 @@ _LOGIN_OF_RENDERED: Final = "searchcrawl.login.login_middleware.RenderedLoginMid
 _OPENING: Final = "searchcrawl.spiders.user_spider.OpeningMiddleware"
 _RENDER: Final = "searchcrawl.render.render_middleware.RenderMiddleware"
 _FRAMES: Final = "searchcrawl.render.frame_middleware.FrameMiddleware"
+_LISTING: Final = "searchcrawl.kinds.listing.ListingExtension"
+_READING_HANDLER: Final = "searchcrawl.kinds.reading.ReadHandler"
 _SITEMAPS: Final = "searchcrawl.sitemaps.sitemap_extension.SitemapExtension"
 _BROWSER: Final = "searchcrawl.render.render_middleware.BrowserPipeline"
 
@@ -155,6 +157,7 @@ _EXTENSIONS: Final[_Ordered] = (
     # First: the others have the reactor wait.
     (ReactorClockExtension, 0),
     (_SITEMAPS, 50),
+    (_LISTING, 60),
     (DeliveryExtension, 100),
     (HeartbeatExtension, 200),
     (StallExtension, 250),
@@ -172,7 +175,7 @@ _STORING: Final[AbstractSet[_Component]] = frozenset(
 _REQUESTING: Final[AbstractSet[_Component]] = frozenset({
     _OPENING, RobotsMiddleware, HeadersMiddleware, ConditionalMiddleware, _LOGIN, _LOGIN_OF_RENDERED, DecompressionMiddleware,
     ProxyMiddleware, ArchiveMiddleware, _FRAMES, TurnMiddleware, VisitLogMiddleware, StatsMiddleware,
-    PlaceholderPagePipeline, _SITEMAPS,
+    PlaceholderPagePipeline, _SITEMAPS, _LISTING,
 })  # fmt: skip
 
 #: What reads pages; where members of the run do, its own process has none of it.
@@ -199,7 +202,7 @@ _REPLAY: Final = _Part(_OF_MEMBERS | _REQUESTING, Scheduler, compose_replay)
 #: The process of a run whose pages members visit, and such a member.
 _LEADER: Final = _Part(_OF_MEMBER | _READING | {ReplayMiddleware}, _DISPATCHING, compose)
 _MEMBER: Final = _Part(
-    (_STORING - {PlaceholderPagePipeline, StallExtension, _MEMBER_END}) | {_MEMBERS, _SITEMAPS},
+    (_STORING - {PlaceholderPagePipeline, StallExtension, _MEMBER_END}) | {_MEMBERS, _SITEMAPS, _LISTING},
     _VISITING,
     compose_member,
 )
@@ -254,7 +257,7 @@ class SearchcrawlAddon:
         handlers = dict.fromkeys((*settings["DOWNLOAD_HANDLERS_BASE"], *settings["DOWNLOAD_HANDLERS"]))
         if part is not _REPLAY:
             kind = run.source.kind
-            handlers |= dict.fromkeys(kind.ports, kind.handler)
+            handlers |= dict.fromkeys(kind.ports, kind.handler or _READING_HANDLER)
         settings.set("DOWNLOAD_HANDLERS", handlers, priority="spider")
         if part is not _DRY_RUN and settings.getdict("SPIDER_MIDDLEWARES"):
             # They may drop a page without notice.
@@ -290,6 +293,16 @@ def _find_unused(source: Source) -> AbstractSet[_Component]:
     unused = set[_Component]()
     if not source.kind.asks_beside:
         unused |= {RobotsMiddleware, PlaceholderPagePipeline}
+    if source.kind.is_listed:
+        unused |= {
+            HeadersMiddleware,
+            ConditionalMiddleware,
+            RedirectMiddleware,
+            DecompressionMiddleware,
+            ProxyMiddleware,
+        }
+    else:
+        unused.add(_LISTING)
     if not source.has_user_spider:
         unused.add(_OPENING)
     if source.login.type is None:

@@ -280,6 +280,14 @@ class Code(IntEnum):
         "more; a document that is known stays. After an edit of the source file it is tried once more.",
         warned=True,
     )
+    NO_LONGER_LISTED = _excluded(
+        967,
+        "no longer there",
+        "The folder or table that held it was read whole and does not list it any more, and it was not found when it was "
+        "looked for once more.",
+        removes=True,
+        step="listing",
+    )
     NO_LOCATION = _broken(
         1003,
         "a redirect without a usable Location",

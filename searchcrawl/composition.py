@@ -45,6 +45,7 @@ from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.unread_bodies import UnreadBodies
 from searchcrawl.http.visit_log_middleware import VisitLog
 from searchcrawl.items import Document, Outcome, SitemapPart, SubmittedUrls
+from searchcrawl.listing.model import ListedPart
 from searchcrawl.operations.dry_run import DryRun
 from searchcrawl.operations.handing_over import hand_over
 from searchcrawl.politeness.host_leases import HostLeases
@@ -61,6 +62,7 @@ from searchcrawl.stages import Stages
 from searchcrawl.traces import ParseMark, StackFile
 
 if TYPE_CHECKING:
+    from searchcrawl.kinds.listing import Listing
     from searchcrawl.members.members import Members
     from searchcrawl.render.credentials import Credentials
     from searchcrawl.sitemaps.reading import SitemapReading
@@ -81,8 +83,14 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     traps, waiting, revisits = _build_traps(run), WriterQueue(), threading.Event()
     stages.add(Probes(waiting.submit))
     hosts = _build_hosts(run.source.fetch)
-    leases = HostLeases(run.database, hosts, lease_until_ms=lambda: run.lease_until_ms)
-    run.with_beat.append(leases.renew)
+    # What is on this machine, or has its own limits, need not be shared by turns.
+    leases = (
+        None
+        if run.source.kind.is_listed
+        else HostLeases(run.database, hosts, lease_until_ms=lambda: run.lease_until_ms)
+    )
+    if leases is not None:
+        run.with_beat.append(leases.renew)
     delivery = _add_delivery(stages, crawler, run, admit=lambda urls: waiting.submit(SubmittedUrls(urls)))
     frontier = stages.add(
         Frontier(
@@ -110,8 +118,11 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     listeners = _build_listeners(run, frontier, delivery)
     visit_ends: list[Callable[[Document | Outcome], None]] = [frontier.end_visit]
     if sitemaps is not None:
-        listeners = replace(listeners, on_sitemap_part=sitemaps.on_committed)
+        listeners = replace(listeners, on_part=sitemaps.on_committed)
         visit_ends.insert(0, sitemaps.note_visit)
+    if run.source.kind.is_listed:
+        listing = _add_listing(stages, run, frontier, submit=waiting.submit)
+        listeners = replace(listeners, on_part=listing.on_committed)
     at_end = _list_last_calls(stages)
     if has_members(run.source):
         members = stages.add(_build_members(stages, crawler, run, waiting))
@@ -126,7 +137,7 @@ def compose(crawler: Crawler, run: Run) -> Stages:
 
 def _look_names_up_ahead(stages: Stages, hosts: HostRegistry, *, changed: Callable[[], None]) -> None:
     """Has the names of hosts looked up before their requests are sent; a proxy does that by itself."""
-    if stages.find(ProxyRoute) is None:
+    if stages.find(ProxyRoute) is None and not stages.get(Run).source.kind.is_listed:
         hosts.names = NameGate(stages.get(NameLookups), stages.get(AddressGuard), hosts, changed=changed)
 
 
@@ -204,7 +215,7 @@ def _build_listeners(run: Run, frontier: Frontier, delivery: DeliveryExtension) 
         in_flight=frontier.in_flight,
         hold=frontier.claiming.hold,
         on_commit=frontier.claiming.note_committed,
-        on_sitemap_part=lambda part: None,
+        on_part=lambda part: None,
         on_batch=delivery.submit,
         on_failure=run.shutdown.fail,
     )
@@ -394,6 +405,12 @@ def _add_sitemaps(
     return sitemaps
 
 
+def _add_listing(stages: Stages, run: Run, frontier: Frontier, *, submit: Callable[[ListedPart], bool]) -> Listing:
+    from searchcrawl.kinds.listing import Listing  # noqa: PLC0415  # other sources have no part of it
+
+    return stages.add(Listing(run, submit=submit, hold=frontier.claiming.hold))
+
+
 def _build_targets(run: Run, starts: Sequence[str]) -> TargetRules:
     source = run.source
     named = [*source.start.sitemaps] if not isinstance(source.start.sitemaps, str) else []
@@ -403,11 +420,11 @@ def _build_targets(run: Run, starts: Sequence[str]) -> TargetRules:
 
 
 def _build_traps(run: Run) -> TrapWatch:
-    scope = run.source.scope
+    scope, is_listed = run.source.scope, run.source.kind.is_listed
     return TrapWatch(
         run.source_id,
-        trap_after=scope.trap_after,
-        max_urls_per_pattern=scope.max_urls_per_pattern,
+        trap_after=0 if is_listed else scope.trap_after,
+        max_urls_per_pattern=0 if is_listed else scope.max_urls_per_pattern,
         file=run.source.path,
     )
 

@@ -43,6 +43,7 @@ COUNTS: Final[Mapping[str, str]] = {
 #: program), and whether every start URL failed. Of a run that delivers nothing: the removals that wait, and whether they
 #: pass a limit on deleting. Documents of the index that were looked at when the run ended, and how many of them differed.
 #: Pages of a source that renders none that are next to empty without their scripts.
+#: Folders and tables that could not be read.
 #: Rendered pages that were refused something, by the rule: the names of these counters begin so, and are few.
 LOGIN_FAILURES: Final = "login_failures"
 HELD_BACK: Final = "held_back"
@@ -53,9 +54,11 @@ PAST_LIMITS: Final = "past_limits"
 LOOKED_AT: Final = "looked_at"
 DIFFERING: Final = "differing"
 SHELLS: Final = "shells"
+FAILED_LISTINGS: Final = "failed_listings"
 REFUSED_PARTS: Final = "refused_parts "
 _HIDDEN: Final = (
     *(LOGIN_FAILURES, HELD_BACK, MISCOUNTED, NO_START, UNSENT_REMOVALS, PAST_LIMITS, LOOKED_AT, DIFFERING, SHELLS),
+    FAILED_LISTINGS,
 )
 
 

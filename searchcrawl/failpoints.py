@@ -32,6 +32,8 @@ OF_NAMES = ("name.claimed", "name.told")
 OF_FEEDS = ("feed.written", "feed.noted", "feed.named")
 #: The steps of receivers besides the index, which only projects with ``[receivers.NAME]`` take.
 OF_RECEIVERS = ("receiver.sent", "receiver.moved", "receiver.swept")
+#: The steps of listing, which only kinds that are listed take.
+OF_LISTINGS = ("listing.mid", "listing.end")
 #: Every step that makes something durable; a test checks that each is reached.
 NAMES = (
     "lease.taken",
@@ -84,6 +86,7 @@ NAMES = (
     *OF_NAMES,
     *OF_FEEDS,
     *OF_RECEIVERS,
+    *OF_LISTINGS,
 )
 
 

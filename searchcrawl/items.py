@@ -90,7 +90,8 @@ class Claim:
     operator kept the document. ``redirected``: the document came from another URL, to which
     redirects led.
     ``anew``: its page is to be processed again, whatever the server says. ``visited_ms`` is the moment of the last visit,
-    ``interval_ms`` how long it waits between two, ``sitemap_id`` the sitemap that lists it, ``lastmod_ms`` its date there.
+    ``interval_ms`` how long it waits between two, ``sitemap_id`` the sitemap that lists it, ``lastmod_ms`` its date there;
+    ``version`` is that of what is listed (``urls.version``), None where it is not any more.
     ``unread`` is the body of the last visit, where nothing reads its type: its validators are those of ``etag`` and ``last_modified``.
     ``in_archive``: the last good body was that of a file in an archive. ``rendered``: why a browser rendered it.
     ``parts`` is how it did then, ``lacks`` what the last visit's page lacked (``rules.rendering``).
@@ -120,6 +121,7 @@ class Claim:
     interval_ms: int | None = None
     sitemap_id: int | None = None
     lastmod_ms: int | None = None
+    version: int | None = None
     unread: Unread | None = None
     in_archive: bool = False
     rendered: str | None = None

@@ -22,6 +22,7 @@ from searchcrawl.items import Files
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.index_filter import IndexFilter
+from searchcrawl.rules.recrawl import UNTIL_LISTED_MS
 from searchcrawl.rules.rewriting import DisplayMap, NormalisedUrl, Rewriting
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.effective import dump_registered
@@ -315,7 +316,8 @@ def begin(
     boundary = build_boundary(source)
     current = compute_fingerprint(source)
     source_id, lease = database.write(_take, source, job, requests=requests)
-    _hasten(database, lease, current, longest_ms=source.lifecycle.intervals.longest_ms)
+    longest_ms = UNTIL_LISTED_MS if source.kind.is_listed else source.lifecycle.intervals.longest_ms
+    _hasten(database, lease, current, longest_ms=longest_ms)
     left = StackFile(project.logs_dir, source.name), ParseMark(project.logs_dir, source.name)
     row, forced = _recover(database, lease, current, *left, requests=requests)
     run = Run(

@@ -54,6 +54,7 @@ class WantedLink:
     display: str | None = None
     links: int = 0
     needs_row: bool = False
+    refusal: str | None = None
 
 
 def _may_be_allowed(place: UrlPlace) -> bool:
@@ -73,7 +74,8 @@ class FoundLinks(NamedTuple):
     that a rewriter discards (K1). ``is_normalised`` tells whether the ``links`` were rewritten already. ``referrer_id``
     is the row that led to the links, if that is not the page. With ``only_counted`` those of the ``links`` that lead to
     hosts outside, or are refused for ``scope.max_urls``, get no row. ``unfollowed`` are links that the page says are not
-    to be followed, by ``nofollow``; those of ``links`` say so themselves. ``title`` is that of the page.
+    to be followed, by ``nofollow``; those of ``links`` say so themselves. ``title`` is that of the page. ``refusals`` are rules
+    by which URLs among the ``links`` are refused before any other is asked.
     """
 
     page_id: int | None
@@ -87,6 +89,7 @@ class FoundLinks(NamedTuple):
     unfollowed: Sequence[Link] = ()
     nofollow: Nofollow = Nofollow.REL
     title: str = ""
+    refusals: Mapping[str, str] | None = None
 
 
 @dataclass(slots=True)
@@ -219,6 +222,8 @@ class Admission:
                 keys += self._collect_links(
                     one.page_id, one.depth - 1, one.canonicals, wanted, needs_row=True, refused=[]
                 )
+            for url, refusal in (one.refusals or {}).items():
+                wanted[urls.key(url)].refusal = refusal
             if one.page_id is not None:
                 pages[one.page_id] = keys
                 self._group.said[one.page_id] = _collect_texts(one, keys)
@@ -296,7 +301,8 @@ class Admission:
         if traps is not None:
             traps.prepare(transaction, (link.url for link in fresh.values() if link.depth))
         decided = [
-            (key, link, self._decide(link.url, link.depth, _find_limit(traps, link))) for key, link in fresh.items()
+            (key, link, _refuse(link.refusal) or self._decide(link.url, link.depth, _find_limit(traps, link)))
+            for key, link in fresh.items()
         ]
         decided = [one for one in decided if not self._count_only(*one)]
         names = {key: urls.host_and_port(link.url) for key, link, _ in decided}
@@ -425,6 +431,14 @@ class Admission:
             for page, target in duplicate_key_table.find_canonical_targets(transaction, list(nearer)).items():
                 following[target] = min(nearer[page], following.get(target, nearer[page]))
             nearer = following
+
+
+def _refuse(refusal: str | None) -> Decision | None:
+    """The decision of a rule that was asked already, as ``KEY: RULE``."""
+    if refusal is None:
+        return None
+    key, _, rule = refusal.partition(": ")
+    return Decision(False, rule, key=key)
 
 
 def _find_limit(traps: TrapWatch | None, link: WantedLink) -> Callable[[str], Decision | None] | None:

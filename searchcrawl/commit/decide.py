@@ -20,6 +20,7 @@ from searchcrawl.codes import (
     WITH_DOCUMENT,
     Code,
     CodeClass,
+    FailureKind,
     facts_of,
     find_failure_kind,
     is_failure,
@@ -124,6 +125,8 @@ def _decide_document(document: Document, source: Source, group: Group) -> None:
     differs = document.page is not None and _has_changed(document, source)
     changed = _observe(claim, document.code, differs=differs, edited=bool(group.edited))
     due_ms, interval_ms = _plan_next(claim, source, group, visited_ms=fetched_ms, changed=changed)
+    if _waits_for_listing(claim, document.code, source, failed=False):
+        due_ms = recrawl.UNTIL_LISTED_MS
     settled = Settled(
         url_id=claim.url_id,
         code=document.code,
@@ -404,6 +407,8 @@ def _find_next_visit(
     """When a row without a page is due again, None after a last visit; and its interval, None: as it was."""
     if _is_last_visit(outcome):
         return None, None
+    if _waits_for_listing(outcome.claim, outcome.code, source, failed=bool(failed_runs)):
+        return recrawl.UNTIL_LISTED_MS, None
     if outcome.unasked and not source.lifecycle.intervals.are_set:
         # Before those that were asked: pages that block their host each time must not keep all others from being read.
         return group.horizon_ms + 1, None
@@ -411,6 +416,14 @@ def _find_next_visit(
     if not failed_runs:
         changed = _observe(claim, outcome.code, differs=False, edited=bool(group.edited))
     return _plan_next(claim, source, group, visited_ms=now_ms, changed=changed, failed_runs=failed_runs)
+
+
+def _waits_for_listing(claim: Claim, code: int, source: Source, *, failed: bool) -> bool:
+    """Whether a row is visited once what lists it says that it differs: not after a failure of anything but its content."""
+    if not source.kind.is_listed or claim.sitemap_id is None:
+        return False
+    of_content = code != Code.CONVERSION_LIMIT and facts_of(code).failure is FailureKind.CONTENT
+    return not failed or of_content
 
 
 def _is_last_visit(outcome: Outcome) -> bool:

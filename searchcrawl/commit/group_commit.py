@@ -12,7 +12,7 @@ import queue
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from searchcrawl import clock
 from searchcrawl.admission.admit import Admission, FoundLinks
@@ -23,6 +23,7 @@ from searchcrawl.cache.segment import SegmentWriter, encode_page
 from searchcrawl.commit import decide, document_rows, link_rows
 from searchcrawl.commit.decide import Group
 from searchcrawl.commit.link_rows import DisplayChanges, SitemapRows
+from searchcrawl.commit.listed_rows import ListedRows
 from searchcrawl.commit.review import Review
 from searchcrawl.commit.turned_pages import TurnedPages
 from searchcrawl.commit.withdrawals import Withdrawals
@@ -30,6 +31,7 @@ from searchcrawl.counters import sum_up
 from searchcrawl.exceptions import DamagedRecord, SearchcrawlError, SegmentInUse
 from searchcrawl.failpoints import reach
 from searchcrawl.items import Document, Outcome, Place, SitemapPart, SubmittedUrls, Withdrawn
+from searchcrawl.listing.model import ListedPart
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.run import Run
@@ -54,7 +56,7 @@ _MOST_BYTES: Final = 16 << 20
 
 
 #: The items that the writer takes.
-Item = Document | Outcome | SitemapPart | SubmittedUrls | Withdrawn
+Item = Document | Outcome | SitemapPart | ListedPart | SubmittedUrls | Withdrawn
 
 
 class WriterQueue:
@@ -122,8 +124,8 @@ class Listeners:
     hold: Callable[[], Callable[[], None]]
     #: (visits, hosts) so many visits were committed, and these hosts have new rows
     on_commit: Callable[[int, Collection[int]], None]
-    #: a part of a sitemap was committed
-    on_sitemap_part: Callable[[SitemapPart], None]
+    #: a part of a sitemap, folder or table was committed
+    on_part: Callable[[Any], None]
     #: a batch was sealed, and can be delivered
     on_batch: Callable[[SealedBatch], None]
     #: nothing can be written any more
@@ -165,6 +167,7 @@ class GroupCommit:
         self._canonicals = run.read(duplicate_key_table.has_canonicals, run.source_id)
         self._segment, self._writer = self._open_segment()
         self._sitemaps = SitemapRows(run.source_id, run.id)
+        self._listed = ListedRows(run)
         displays = run.display if run.rewriting.displays else None
         self._displays = None if displays is None else DisplayChanges(run.source_id, displays)
         self._failed = False
@@ -286,6 +289,7 @@ class GroupCommit:
     def _commit(self, group: Sequence[Item]) -> None:
         run = self._run
         parts = [item for item in group if isinstance(item, SitemapPart)]
+        of_lists = [item for item in group if isinstance(item, ListedPart)]
         items: Sequence[Document | Outcome] = [item for item in group if isinstance(item, Document | Outcome)]
         if any(map(link_rows.is_redirect, items)):
             most = run.source.fetch.max_redirects
@@ -311,21 +315,25 @@ class GroupCommit:
 
         def write(transaction: Transaction) -> Mapping[str, int]:
             self._turned.keep(transaction, watched)
-            counts = self._write(transaction, items, parts, listed, decided.copy(), places)
+            new = self._listed.compare(transaction, of_lists)
+            counts = self._write(transaction, items, parts, [*listed, *new], decided.copy(), places)
+            counts = sum_up(counts, self._listed.write(transaction, self._admission.find_row))
             return sum_up(counts, self._withdrawals.write(transaction, withdrawn))
 
         run.write_counted(write)
         reach("links.committed")
         new_hosts = self._admission.note_commit()
         self._sitemaps.note_commit()
+        self._listed.note_commit()
         self._withdrawals.note_commit()
         if self._displays is not None:
             self._displays.note_commit()
         self._end_traps()
+        self._listed.end_containers()
         self._listeners.on_commit(len(items), new_hosts)
         self._queue.tell_room()
-        for part in parts:
-            self._listeners.on_sitemap_part(part)
+        for part in (*parts, *of_lists):
+            self._listeners.on_part(part)
         self._unsent_bytes += sum(document.body_bytes for document in decided.stored if document.code == 200)
         if self._unsent_bytes >= run.project.cache.threshold_bytes:
             self._seal()

@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 
 from searchcrawl import clock, urls
 from searchcrawl.codes import ANSWERED, REFUSED, Code
-from searchcrawl.counters import MISCOUNTED, NO_START, has_mostly_failed_logins
+from searchcrawl.counters import FAILED_LISTINGS, MISCOUNTED, NO_START, has_mostly_failed_logins
 from searchcrawl.exceptions import ConfigurationError, Exit, LeaseLost, StoreError, exit_of, exit_of_failure
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
@@ -103,7 +103,10 @@ def find_exit_code(run: Run, reason: str) -> Exit:
     if has_mostly_failed_logins(run.copy_counts()):
         logger.warning("most pages failed the login")
         return Exit.NO_START
-    return Exit.QUARANTINE if quarantined else Exit.DONE
+    if quarantined:
+        return Exit.QUARANTINE
+    # What could not be listed may have changed.
+    return Exit.ENDED_EARLY if run.copy_counts().get(FAILED_LISTINGS) else Exit.DONE
 
 
 def _every_start_failed(run: Run) -> bool:

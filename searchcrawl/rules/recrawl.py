@@ -19,6 +19,8 @@ _MAX_FAILURE_GAP_MS: Final = 7 * clock.DAY_MS
 _RUNS_PER_DOUBLING: Final = 3
 #: A URL that is not to be requested yet is asked about again after so long at the latest: the clock may have been wrong.
 LONGEST_OPENING_MS: Final = 31 * clock.DAY_MS
+#: When rows are due that are visited once what lists them says that they differ: in the year 9000.
+UNTIL_LISTED_MS: Final = 221_845_392_000_000
 #: A date that is further ahead says nothing. It may be the end of tomorrow: the day after begins first in the east.
 MOST_AHEAD_MS: Final = 2 * clock.DAY_MS
 

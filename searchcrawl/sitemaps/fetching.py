@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from searchcrawl.codes import REDIRECT_STATUSES, Code, is_retried
-from searchcrawl.exceptions import CrawlEnds
 from searchcrawl.html.content_type import parse_content_type
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import (
@@ -23,15 +20,13 @@ from searchcrawl.http.side_requests import (
 from searchcrawl.http.visit_end import PAGES, BodyTooLarge, describe_status
 from searchcrawl.items import SitemapEnd, SitemapPart, SitemapUrl
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.sitemaps.formats import BATCH_URLS, MAX_BYTES, NotASitemap, SitemapKind, SitemapParser
+from searchcrawl.sitemaps.formats import MAX_BYTES, NotASitemap, SitemapKind, SitemapParser
 from searchcrawl.sitemaps.queue import WantedSitemap
 from searchcrawl.sources.secrets import redact
 
 # One byte more shows that the file is longer.
 _POLICY: Final = SidePolicy(kind="sitemap", max_bytes=MAX_BYTES + 1, limits=SideLimits.HOST_CONCURRENCY)
 _MAX_VALIDATOR_CHARACTERS: Final = 1000
-#: How many entries of all sitemaps together may wait for the writer; that a sitemap was read counts as one.
-ENTRIES_AHEAD: Final = 4 * BATCH_URLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,41 +120,6 @@ class Parsed:
     urls: int = 0
     skipped: int = 0
     children: tuple[str, ...] = ()
-
-
-class PartSender:
-    """Hands parts to the writer by ``submit``, which answers False where no writer takes them; thread-safe."""
-
-    def __init__(self, submit: Callable[[SitemapPart], bool]) -> None:
-        self._submit = submit
-        self._changed = threading.Condition()
-        #: how many entries each part has that waits: a rewriter may leave some out before it is written
-        self._waiting: deque[int] = deque()
-        self._entries = 0
-        self._stopped = False
-
-    def send(self, part: SitemapPart) -> None:
-        """Blocks while too many entries wait to be written; raises CrawlEnds once the run ends. One thread calls it."""
-        size = len(part.urls) + len(part.children) + 1
-        with self._changed:
-            while self._waiting and self._entries + size > ENTRIES_AHEAD and not self._stopped:
-                self._changed.wait()
-            self._waiting.append(size)
-            self._entries += size
-        if self._stopped or not self._submit(part):
-            raise CrawlEnds
-
-    def on_committed(self, part: SitemapPart) -> None:
-        """A part is in the store, as all before it: there is room for others."""
-        with self._changed:
-            self._entries -= self._waiting.popleft()
-            self._changed.notify_all()
-
-    def stop(self) -> None:
-        """Ends all waiting."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
 
 
 class BodyRoom:

@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from searchcrawl import clock, urls
 from searchcrawl.codes import SUCCESS, Code
+from searchcrawl.commit.part_sender import PartSender
 from searchcrawl.exceptions import CrawlEnds, LeaseLost, StoreError
 from searchcrawl.http.side_requests import SideRequestFailed, SideRequests
 from searchcrawl.items import Document, Outcome, SitemapEnd, SitemapPart
@@ -23,7 +24,6 @@ from searchcrawl.sitemaps.fetching import (
     BodyRoom,
     HeldBody,
     Parsed,
-    PartSender,
     Validators,
     build_last_part,
     fetch_sitemap,
@@ -154,7 +154,7 @@ class SitemapReading:
         self._queue = SitemapQueue(run.boundary)
         self._time = ReadingTime()
         self._waiting: asyncio.Task[None] | None = None
-        self._sender = PartSender(submit)
+        self._sender = PartSender(submit, lambda part: len(part.urls) + len(part.children))
         self._origins: set[str] = set()
         #: feeds, by the page that named them first; None: they are read
         self._feeds: dict[str, str | None] = {}

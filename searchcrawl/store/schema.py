@@ -112,9 +112,11 @@ urls = Table(
     # Set by a rewriter (K1): the URL as it was found, where it is another one, and the display URL.
     Column("found_as", Text),
     Column("display_url", Text),
-    # The sitemap that lists the URL, and its lastmod there.
+    # The sitemap, folder or table that lists the URL, and its lastmod there; of a folder or table a hash of the token of its
+    # version, 0 where that is not known yet, null where it is not listed any more (listing.model).
     Column("sitemap_id", Integer),
     Column("lastmod_ms", BigInteger),
+    Column("version", BigInteger),
     # The lap in which a URL of a pattern that grows by itself is visited, after all others; 0: among all others.
     Column("lap", Integer, nullable=False, server_default="0"),
     UniqueConstraint("source_id", "key"),
@@ -150,10 +152,10 @@ urls = Table(
     Index("ix_urls_claimed", "source_id", "fetch_state", sqlite_where=is_one_of("fetch_state", CLAIMED)),
     Index("ix_urls_warned", "source_id", "code", sqlite_where=is_one_of("code", WARNED)),
     Index("ix_urls_lacks", "source_id", "lacks", sqlite_where=text("lacks IS NOT NULL")),
-    Index("ix_urls_sitemap_id", "sitemap_id", sqlite_where=text("sitemap_id IS NOT NULL")),
+    Index("ix_urls_sitemap_id", "sitemap_id", "id", sqlite_where=text("sitemap_id IS NOT NULL")),
 )
 
-# Sitemaps and sitemap indexes; they are not URL rows.
+# What lists URLs, and is no URL row: sitemaps and sitemap indexes, and the folders and tables of kinds that are listed.
 sitemaps = Table(
     "sitemaps",
     metadata,
@@ -161,7 +163,7 @@ sitemaps = Table(
     Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
     Column("key", BigInteger, nullable=False),
     Column("url", Text, nullable=False),
-    # The sitemap index that names it; null: it comes from robots.txt, /sitemap.xml or the source file.
+    # The sitemap index that names it; null: it comes from robots.txt, /sitemap.xml or the source file. The folder above.
     Column("parent_id", Integer),
     Column("code", Integer, nullable=False, server_default="0"),
     Column("error", Text),
@@ -170,6 +172,8 @@ sitemaps = Table(
     # The run that read it last, and the time.
     Column("run_id", Integer),
     Column("read_ms", BigInteger),
+    # What its lister noted when it was read last (listing.model.ListingEnd).
+    Column("mark", Text),
     # 1: it is a feed, and only pages name it.
     Column("is_feed", SmallInteger, nullable=False, server_default="0"),
     # Visits of pages that it, or one that it names, called changed since the visit before, and those that had changed; the

@@ -54,7 +54,7 @@ def taken_over(filled: FilledStore, cache: DocumentCache, waiting: WriterQueue) 
             in_flight=lambda: 0,
             hold=lambda: lambda: None,
             on_commit=lambda visits, hosts: None,
-            on_sitemap_part=lambda _: None,
+            on_part=lambda _: None,
             on_batch=lambda _: None,
             on_failure=failed,
         ),

@@ -180,6 +180,7 @@ class _ClaimRow(NamedTuple):
     lacks: str | None
     sitemap_id: int | None
     lastmod_ms: int | None
+    version: int | None
     etag: str | None
     last_modified: str | None
     body_digest: bytes | None
@@ -321,7 +322,7 @@ def _select(transaction: Transaction, query: Select[Any], values: Mapping[str, A
 #: Columns that a claim has as they are.
 _CLAIM_AS_STORED: Final = (
     *("url", "host_id", "depth", "failed_runs", "failures", "code", "canonical_key", "display_key", "display_url"),
-    *("interval_ms", "sitemap_id", "lastmod_ms", "rendered", "parts", "lacks"),
+    *("interval_ms", "sitemap_id", "lastmod_ms", "version", "rendered", "parts", "lacks"),
 )
 
 

@@ -1,0 +1,249 @@
+"""Compares what is listed with the table: what is new or differs is visited, and so is what is not there any more.
+
+Absence is no evidence. Rows that a container read whole does not name any more are due; their visit is a second look, which
+says whether they are gone (967). The writer thread calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import xxhash
+
+from searchcrawl import clock, urls
+from searchcrawl.admission.admit import FoundLinks
+from searchcrawl.codes import Code
+from searchcrawl.commit import document_rows
+from searchcrawl.commit.decide import Group
+from searchcrawl.counters import FAILED_LISTINGS
+from searchcrawl.failpoints import reach
+from searchcrawl.items import Link
+from searchcrawl.listing.model import ListedPart, ListingEnd
+from searchcrawl.run import Run
+from searchcrawl.store import listing_table, sitemap_table
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.listing_table import ListedRow
+from searchcrawl.store.states import FetchState
+from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls.fetch_events import REFUSED_LATER
+from searchcrawl.store.urls.url_table import Settled
+
+#: The version of what cannot be told from another one yet.
+_UNKNOWN: Final = 0
+_UNDER_WAY: Final = frozenset({FetchState.FETCHING, FetchState.ALONE})
+#: The beginnings of rules that are asked for by a URL alone (rules.listed), or by a list of the project.
+_BY_URL: Final = ("scope.include_", "scope.exclude_", "forgotten")
+
+
+def to_version(token: bytes) -> int:
+    """The hash of a token as rows keep it."""
+    if not token:
+        return _UNKNOWN
+    value = xxhash.xxh3_64_intdigest(token) or 1
+    return value - (1 << 64) if value >= (1 << 63) else value
+
+
+@dataclass(slots=True)
+class _Compared:
+    """What a part says that the table does not: new things by key, known rows by id, each with its version."""
+
+    container_id: int
+    fresh: dict[int, int] = field(default_factory=dict)
+    changed: dict[int, int] = field(default_factory=dict)
+    #: known rows that the source file refuses by what the lister alone knows, each with the rule
+    refused: dict[int, str] = field(default_factory=dict)
+    #: those that are read again although they are as they were
+    again: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A container that is being read: what it named so far."""
+
+    container_id: int
+    children: set[int] = field(default_factory=set)
+    #: containers in it that the source file refuses, each with the rule
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+class ListedRows:
+    """Writes the parts of containers of one run.
+
+    ``compare`` and ``write`` are called within a transaction, which may be repeated, ``note_commit`` after it, and then
+    ``end_containers``. It keeps one bit for each row that was listed in the run.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._listed = bytearray()
+        self._open: dict[str, _Open] = {}
+        self._compared: list[_Compared] = []
+        self._staged: list[tuple[ListedPart, _Open]] = []
+        self._ended: list[tuple[_Open, ListingEnd]] = []
+        #: each run reads so large a part of all that is listed again; 0: none
+        self._verify_runs: int = getattr(run.source.own, "verify_days", 0) if run.source.kind.is_listed else 0
+
+    def compare(self, transaction: Transaction, parts: Sequence[ListedPart]) -> list[FoundLinks]:
+        """What the parts name for the first time, to be admitted."""
+        self._compared, self._staged = [], []
+        found = []
+        opened: dict[str, _Open] = {}
+        for part in parts:
+            one = opened.get(part.url) or self._open.get(part.url)
+            if one is None:
+                (container_id,) = sitemap_table.add(transaction, self._run.source_id, [part.url])
+                one = opened[part.url] = _Open(container_id)
+            self._staged.append((part, one))
+            if part.children:
+                children = sitemap_table.add(
+                    transaction, self._run.source_id, part.children, parent_id=one.container_id
+                )
+                listing_table.set_parent(transaction, children, one.container_id)
+                one.children.update(children)
+            if part.entries:
+                found.append(self._compare(transaction, part, one))
+        return found
+
+    def _compare(self, transaction: Transaction, part: ListedPart, one: _Open) -> FoundLinks:
+        entries = {urls.key(entry.url): entry for entry in part.entries}
+        known = listing_table.find_rows(transaction, self._run.source_id, list(entries))
+        compared = _Compared(one.container_id)
+        links, refusals = [], dict[str, str]()
+        for key, entry in entries.items():
+            row, version = known.get(key), to_version(entry.token)
+            if entry.refusal is not None and entry.url.endswith("/"):
+                one.refused[entry.url] = entry.refusal
+            if row is not None:
+                self._mark(row.id)
+                self._compare_row(row, version, entry.refusal, compared)
+                continue
+            compared.fresh[key] = version
+            links.append(Link(entry.url))
+            if entry.refusal is not None:
+                refusals[entry.url] = entry.refusal
+        self._compared.append(compared)
+        return FoundLinks(None, part.depth, links, is_normalised=True, refusals=refusals)
+
+    def _compare_row(self, row: ListedRow, version: int, refusal: str | None, compared: _Compared) -> None:
+        if row.fetch_state in _UNDER_WAY:
+            # It may be read as it was before: the next run sees the difference.
+            return
+        if refusal is not None:
+            if (row.code, row.rule) != (Code.OUTSIDE_BOUNDARY, refusal) or row.fetch_state != FetchState.SETTLED:
+                compared.refused[row.id] = refusal
+            return
+        was_refused = row.code == Code.OUTSIDE_BOUNDARY and not (row.rule or "").startswith(_BY_URL)
+        is_same = row.version == version != _UNKNOWN and row.sitemap_id == compared.container_id
+        if not is_same or was_refused:
+            compared.changed[row.id] = version
+        elif self._verify_runs and (row.id + self._run.id) % self._verify_runs == 0:
+            compared.again.append(row.id)
+
+    def write(self, transaction: Transaction, find_row: Callable[[int], int | None]) -> Mapping[str, int]:
+        """Writes what was compared, after what is new was admitted; returns what it adds to the counters."""
+        counts: Mapping[str, int] = {}
+        for compared in self._compared:
+            added = {row: version for key, version in compared.fresh.items() if (row := find_row(key)) is not None}
+            for row in added:
+                self._mark(row)
+            listing_table.set_versions(transaction, compared.container_id, {**added, **compared.changed})
+            url_table.reopen(transaction, [*compared.changed, *compared.again])
+            if compared.refused:
+                counts = _refuse(transaction, self._run, compared.refused)
+                listing_table.drop_versions(transaction, list(compared.refused))
+        return counts
+
+    def note_commit(self) -> None:
+        """Remembers what the last transaction wrote."""
+        for part, one in self._staged:
+            self._open[part.url] = one
+            if part.end is not None:
+                self._ended.append((self._open.pop(part.url), part.end))
+        self._staged, self._compared = [], []
+
+    def end_containers(self) -> None:
+        """Ends the containers that were read: what is not there any more is looked for. Raises StoreError, LeaseLost."""
+        ended, self._ended = self._ended, []
+        for one, end in ended:
+            if end.refusal is not None:
+                self._refuse_container(one.container_id, end.refusal)
+            elif end.whole:
+                self._leave(one)
+            reach("listing.end")
+            self._run.write_counted(self._write_end, one.container_id, end)
+
+    def _write_end(self, transaction: Transaction, container_id: int, end: ListingEnd) -> Mapping[str, int]:
+        code = Code.OUTSIDE_BOUNDARY if end.refusal is not None else end.code
+        reading = ListingEnd(code=int(code), error=end.refusal or end.error, mark=end.mark)
+        listing_table.end(transaction, container_id, reading, run_id=self._run.id, now_ms=clock.now_ms())
+        return {FAILED_LISTINGS: 1} if end.is_failure else {}
+
+    def _leave(self, one: _Open) -> None:
+        """Has all looked for that a container does not name any more, in it and in the containers that have left it."""
+        self._look_for(one.container_id)
+        run = self._run
+        refused = run.read(listing_table.find_ids, run.source_id, list(one.refused)) if one.refused else {}
+        for url, container_id in refused.items():
+            self._refuse_container(container_id, one.refused[url])
+        children = run.read(listing_table.find_children, [one.container_id])
+        gone = [child for child in children if child not in one.children and child not in refused.values()]
+        while gone:
+            for container_id in gone:
+                self._look_for(container_id)
+            below = run.read(listing_table.find_children, gone)
+            run.write(listing_table.note_gone, gone, run_id=run.id)
+            gone = below
+
+    def _look_for(self, container_id: int) -> None:
+        run = self._run
+        for page in _read_rows(run, container_id):
+            lost = [row for row in page if not self._is_marked(row)]
+            if lost:
+                run.write(_look_for, lost)
+                reach("listing.mid")
+
+    def _refuse_container(self, container_id: int, refusal: str) -> None:
+        run, below = self._run, [container_id]
+        while below:
+            for each in below:
+                for page in _read_rows(run, each):
+                    run.write_counted(_refuse_page, run=run, refused=dict.fromkeys(page, refusal))
+            below = run.read(listing_table.find_children, below)
+
+    def _mark(self, row_id: int) -> None:
+        place = row_id >> 3
+        if place >= len(self._listed):
+            self._listed.extend(bytes(max(place + 1 - len(self._listed), 1 << 12)))
+        self._listed[place] |= 1 << (row_id & 7)
+
+    def _is_marked(self, row_id: int) -> bool:
+        place = row_id >> 3
+        return place < len(self._listed) and bool(self._listed[place] & 1 << (row_id & 7))
+
+
+def _read_rows(run: Run, container_id: int) -> Iterable[Sequence[int]]:
+    return run.read_pages(listing_table.find_of_container, key=lambda row: row, container_id=container_id)
+
+
+def _look_for(transaction: Transaction, lost: Sequence[int]) -> None:
+    listing_table.drop_versions(transaction, lost)
+    url_table.reopen(transaction, lost)
+
+
+def _refuse_page(transaction: Transaction, *, run: Run, refused: Mapping[int, str]) -> Mapping[str, int]:
+    listing_table.drop_versions(transaction, list(refused))
+    return _refuse(transaction, run, refused)
+
+
+def _refuse(transaction: Transaction, run: Run, refused: Mapping[int, str]) -> Mapping[str, int]:
+    """Refuses known rows by rules that only their lister can ask; their documents leave, within the limits."""
+    group = Group(horizon_ms=run.row.horizon_ms, with_evidence=list(refused))
+    code = int(Code.OUTSIDE_BOUNDARY)
+    group.settled += [
+        Settled(url_id=row, code=code, rule=rule, due_ms=None, fetched_ms=None) for row, rule in refused.items()
+    ]
+    document_rows.write_documents(transaction, run.source_id, group, {})
+    url_table.settle(transaction, group.settled, REFUSED_LATER)
+    return group.counts

@@ -1,0 +1,148 @@
+"""The containers of kinds that are listed, folders and tables, and what they said of their rows (``listing.model``).
+
+They are rows of ``sitemaps``: what lists URLs, and is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from sqlalchemy import bindparam, func, or_, select, update
+
+from searchcrawl import urls as identities
+from searchcrawl.codes import SUCCESS, WITH_DOCUMENT, Code
+from searchcrawl.listing.model import ListingEnd
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.many_rows import read_parts, select_fields, write_parts, write_rows
+from searchcrawl.store.schema import sitemaps, urls
+from searchcrawl.store.sitemap_table import give_to
+
+#: Rows of a container that are read at once.
+PAGE_ROWS: Final = 5000
+_GOOD: Final = sorted({0, *SUCCESS, int(Code.OUTSIDE_BOUNDARY), int(Code.NO_LONGER_LISTED)})
+
+
+class ListedRow(NamedTuple):
+    """What is known of a row: which container lists it, and in which version (``urls.version``)."""
+
+    id: int
+    key: int
+    sitemap_id: int | None
+    version: int | None
+    fetch_state: int
+    code: int
+    rule: str | None
+
+
+_LISTED: Final = select_fields(ListedRow, urls)
+
+
+def find_mark(transaction: Transaction, source_id: int, url: str) -> str | None:
+    """What its lister noted of a container when it was read last."""
+    here = sitemaps.c.source_id == source_id, sitemaps.c.key == identities.key(url)
+    return transaction.execute(select(sitemaps.c.mark).where(*here)).scalar()
+
+
+def has_entries(transaction: Transaction, source_id: int, url: str) -> bool:
+    """Whether rows are known that a container lists, or one below it."""
+    here = sitemaps.c.source_id == source_id, sitemaps.c.key == identities.key(url)
+    above = list(transaction.execute(select(sitemaps.c.id).where(*here)).scalars())
+    while above:
+        query = select(urls.c.id).where(urls.c.version.is_not(None)).limit(1)
+        if any(True for _ in read_parts(transaction, query, urls.c.sitemap_id, above)):
+            return True
+        above = [row.id for row in read_parts(transaction, select(sitemaps.c.id), sitemaps.c.parent_id, above)]
+    return False
+
+
+def find_rows(transaction: Transaction, source_id: int, keys: Sequence[int]) -> dict[int, ListedRow]:
+    """The rows of things, by the keys of their identities."""
+    query = _LISTED.where(urls.c.source_id == source_id)
+    return {row.key: ListedRow._make(row) for row in read_parts(transaction, query, urls.c.key, keys, are_keys=True)}
+
+
+_SET_VERSION: Final = (
+    update(urls)
+    .where(urls.c.id == bindparam("row_id"))
+    .values(sitemap_id=bindparam("new_container"), version=bindparam("new_version"))
+)
+
+
+def set_versions(transaction: Transaction, container_id: int, versions: Mapping[int, int]) -> None:
+    """Notes that a container lists rows, by id with the version of each."""
+    rows = [{"row_id": row, "new_container": container_id, "new_version": version} for row, version in versions.items()]
+    write_rows(transaction, _SET_VERSION, rows)
+
+
+def drop_versions(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Notes that nothing lists rows any more."""
+    write_parts(transaction, update(urls).values(version=None), urls.c.id, url_ids)
+
+
+#: A row that is listed; or that is not, and was there all the same when it was looked for.
+_MAY_BE_GONE: Final = or_(urls.c.version.is_not(None), urls.c.code.in_(sorted(WITH_DOCUMENT)))
+
+
+def find_of_container(transaction: Transaction, container_id: int, *, after: int) -> list[int]:
+    """The next rows of a container by rising id, that it listed or that may still be there."""
+    here = urls.c.sitemap_id == container_id, urls.c.id > after
+    query = select(urls.c.id).where(*here, _MAY_BE_GONE).order_by(urls.c.id).limit(PAGE_ROWS)
+    return list(transaction.execute(query).scalars())
+
+
+def set_parent(transaction: Transaction, container_ids: Sequence[int], parent_id: int) -> None:
+    """Notes the container in which others are."""
+    give_to(transaction, container_ids, parent_id)
+
+
+def find_children(transaction: Transaction, container_ids: Collection[int]) -> list[int]:
+    """The containers in others that were not gone when these were read last."""
+    query = select(sitemaps.c.id).where(sitemaps.c.code != int(Code.NO_LONGER_LISTED))
+    return [row.id for row in read_parts(transaction, query, sitemaps.c.parent_id, container_ids)]
+
+
+def find_ids(transaction: Transaction, source_id: int, container_urls: Collection[str]) -> dict[str, int]:
+    """The ids of those containers that are known, by URL."""
+    keys = {identities.key(url): url for url in container_urls}
+    query = select(sitemaps.c.id, sitemaps.c.key).where(sitemaps.c.source_id == source_id)
+    return {keys[row.key]: row.id for row in read_parts(transaction, query, sitemaps.c.key, list(keys))}
+
+
+def end(transaction: Transaction, container_id: int, reading: ListingEnd, *, run_id: int, now_ms: int) -> None:
+    """Writes how the reading of a container ended; it keeps its mark where that says nothing of one."""
+    values = {"code": reading.code, "error": reading.error, "run_id": run_id, "read_ms": now_ms}
+    if reading.mark is not None:
+        values["mark"] = reading.mark
+    transaction.execute(update(sitemaps).where(sitemaps.c.id == container_id).values(values))
+
+
+def note_gone(transaction: Transaction, container_ids: Sequence[int], *, run_id: int) -> None:
+    """Notes that containers are not listed any more; what their listers noted is forgotten."""
+    values = {"code": int(Code.NO_LONGER_LISTED), "error": None, "mark": None, "run_id": run_id}
+    write_parts(transaction, update(sitemaps).values(values), sitemaps.c.id, container_ids)
+
+
+class FailedListing(NamedTuple):
+    """A container that could not be read when it was read last."""
+
+    url: str
+    code: int
+    error: str | None
+
+
+def find_failures(transaction: Transaction, source_id: int, *, limit: int) -> list[FailedListing]:
+    """The containers of a source that could not be read, the first of them."""
+    query = select(*(sitemaps.c[name] for name in FailedListing._fields))
+    here = sitemaps.c.source_id == source_id, sitemaps.c.code.not_in(_GOOD)
+    return [
+        FailedListing._make(row) for row in transaction.execute(query.where(*here).order_by(sitemaps.c.id).limit(limit))
+    ]
+
+
+def count(transaction: Transaction, source_id: int) -> tuple[int, int]:
+    """How many containers of a source are listed, and how many of them could not be read."""
+    here = sitemaps.c.source_id == source_id, sitemaps.c.code != int(Code.NO_LONGER_LISTED)
+    failed = func.count().filter(sitemaps.c.code.not_in(_GOOD))
+    row = transaction.execute(select(func.count(), failed).select_from(sitemaps).where(*here)).one()
+    return int(row[0]), int(row[1])
