@@ -40,6 +40,8 @@ class Kind:
     reader: str = ""
     #: the model of its own table in source files, which has its name
     table: str = ""
+    #: those keys of it that decide what its documents look like: after an edit of one everything is read again
+    decides: tuple[str, ...] = ()
     #: where it is listed: its rules of ``[scope]`` (``rules.listed.ListedRules``) by ``Source``, ``module.function``
     rules: str = ""
     #: the keys of ``[scope]`` that it has besides those of all kinds; None: those of web sites
@@ -74,6 +76,7 @@ FILE: Final = Kind(
     lister="searchcrawl.kinds.file.lister.FileLister",
     reader="searchcrawl.kinds.file.reader.FileReader",
     table="searchcrawl.kinds.file.config.FileTable",
+    decides=("permissions",),
     rules="searchcrawl.kinds.file.scope.build_rules",
     scope=frozenset({
         "include_paths", "exclude_paths", "include_names", "exclude_names", "min_bytes", "max_bytes", "max_age_days", "depth",
@@ -88,6 +91,7 @@ TABLE: Final = Kind(
     lister="searchcrawl.kinds.table.lister.TableLister",
     reader="searchcrawl.kinds.table.reader.TableReader",
     table="searchcrawl.kinds.table.config.TableTable",
+    decides=("query", "table", "key", "text", "title", "body", "body_type", "display", "modified", "allow", "deny"),
     rules="searchcrawl.kinds.table.identity.build_rules",
     scope=frozenset(),
     defaults=_AT_ONCE,

@@ -131,9 +131,9 @@ def has_route(reference: str) -> bool:
     return cut >= 0 and reference.startswith(_ROUTES, cut)
 
 
-def parse(text: str, base: str | None = None, *, listed: bool = False) -> ParsedUrl:
-    """Parses ``text`` (relative to ``base``); raises InvalidUrl as ``resolve`` does."""
-    href = resolve(text, base, listed=listed)
+def parse(text: str, base: str | None = None) -> ParsedUrl:
+    """Parses ``text`` (relative to ``base``), an identity of any kind; raises InvalidUrl as ``resolve`` does."""
+    href = resolve(text, base, listed=True)
     parsed = ada_url.URL(href)
     scheme = parsed.protocol[:-1]
     return ParsedUrl(

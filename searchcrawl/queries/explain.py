@@ -240,6 +240,8 @@ def _explain_led(context: Context, refusals: Sequence[Reason]) -> Verdict:
 def _explain_unfound(context: Context) -> Verdict:
     """The verdict on a URL to which nothing led: because of a key, or because nothing that may be followed does."""
     source, run = context.source, context.run
+    if source.kind.is_listed:
+        return Verdict(f"{_NOT_IN}: never seen: no listing has named it", [Reason(step="found", rule="not listed")])
     unlinked = context.list_unlinked()
     if not source.finds_urls:
         return Verdict(f"{_NOT_IN}: never seen: no URL is new with {unlinked[0].row_rule}", unlinked)

@@ -146,7 +146,8 @@ def _show_discovery(context: Context) -> Iterator[Step]:
         places = [_describe_referrer(facts, listed.referrer)]
     if facts.sitemap is not None:
         lastmod = f" (lastmod {clock.iso(facts.lastmod_ms)})" if facts.lastmod_ms is not None else ""
-        places.append(f"in the sitemap {facts.sitemap}{lastmod}")
+        kind = "" if context.source.kind.is_listed else "the sitemap "
+        places.append(f"in {kind}{facts.sitemap}{lastmod}")
     by_hand = ", or submitted by hand" if listed.depth == LISTED_DEPTH else ""
     where = ", and ".join(places) or f"by no page that is still known{by_hand}"
     detail = f"{where}, at depth {listed.depth}, first seen {clock.iso(listed.first_seen_ms)}"
@@ -447,6 +448,8 @@ def _show_visit(context: Context, facts: UrlFacts) -> Iterator[Step]:
         yield Step("visit", "due", waits)
     elif listed.fetch_state == FetchState.TODO:
         yield Step("visit", "due", "with the next run: it is still to be visited")
+    elif listed.due_ms == recrawl.UNTIL_LISTED_MS:
+        yield Step("visit", "listed", f"once {facts.sitemap} lists another version of it, or the source file is edited")
     elif listed.due_ms is not None:
         yield Step("visit", "due", _describe_due(context.source.lifecycle, facts, listed.due_ms))
     elif listed.rule == ORPHAN_RULE:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from searchcrawl import clock, urls
 from searchcrawl.admission.trap_watch import TrappedDocument, list_trapped
 from searchcrawl.cache.opening import open_cache
-from searchcrawl.codes import Code
+from searchcrawl.codes import Code, describe_code
 from searchcrawl.commit.shared_copies import find_over
 from searchcrawl.comparison.look import IndexLook
 from searchcrawl.counters import (
@@ -42,7 +42,7 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, describe_keys, find_forcing_keys
 from searchcrawl.sources.loading import is_source_name, list_source_names, stand_in_for
 from searchcrawl.sources.project import Project
-from searchcrawl.store import owned_hosts, sitemap_table, source_table
+from searchcrawl.store import listing_table, owned_hosts, sitemap_table, source_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import job_table, lease, run_table
@@ -130,6 +130,7 @@ def _read_status(transaction: Transaction, *, source: Source, preserve: bool) ->
         "force_recrawl": _find_recrawl_reason(transaction, source_id, source),
         "refused_links": [{"rule": row.rule, "host": row.host, "count": row.links} for row in links],
         "hosts": owned_hosts.count_hosts(transaction, source_id, clock.now_ms())._asdict() if executing else None,
+        "listings": _count_listings(transaction, source_id, source),
         "warnings": [
             *_warn_of_source(source, run),
             *warn_of_rendering(source, run.counts, url_queries.find_lacking(transaction, source_id, apart=NO_TEXT)),
@@ -141,7 +142,7 @@ def _read_status(transaction: Transaction, *, source: Source, preserve: bool) ->
             *_warn_of_urls(transaction, source_id, source.name, run.counts),
             *_warn_of_patterns(source, pattern_table.load(transaction, source_id)),
             *_warn_of_trapped_documents(source.name, list_trapped(transaction, source_id)),
-            *_warn_of_sitemaps(transaction, source_id, source),
+            *_warn_of_lists(transaction, source_id, source),
         ],
     }
 
@@ -288,7 +289,20 @@ def _warn_of_trapped_documents(name: str, trapped: Iterable[TrappedDocument]) ->
         yield "trap_documents", f"{documents}, from before it was ended: {remedy}"
 
 
-def _warn_of_sitemaps(transaction: Transaction, source_id: int, source: Source) -> _Warnings:
+def _count_listings(transaction: Transaction, source_id: int, source: Source) -> dict[str, int] | None:
+    """How many folders and tables are known, and how many could not be read; None for a source that is not listed."""
+    if not source.kind.is_listed:
+        return None
+    known, failed = listing_table.count(transaction, source_id)
+    return {"known": known, "failed": failed}
+
+
+def _warn_of_lists(transaction: Transaction, source_id: int, source: Source) -> _Warnings:
+    if source.kind.is_listed:
+        for failed in listing_table.find_failures(transaction, source_id, limit=_MOST_SHOWN):
+            text = f"{failed.url} could not be listed ({describe_code(failed.code)}): {failed.error}"
+            yield "listing", f"{text}; what is known of it stays"
+        return
     named = source.start.sitemaps if isinstance(source.start.sitemaps, tuple) else ()
     for url, error in sitemap_table.find_failures(transaction, source_id, [urls.resolve(url) for url in named]):
         yield "sitemap", f"{url} could not be read: {error}"

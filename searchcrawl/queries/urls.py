@@ -10,6 +10,7 @@ import orjson
 from searchcrawl import clock, urls
 from searchcrawl.codes import Code
 from searchcrawl.items import CANONICAL_ETAG
+from searchcrawl.rules.recrawl import UNTIL_LISTED_MS
 from searchcrawl.rules.rewriting import DisplayMap
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_display_map
@@ -69,7 +70,7 @@ def _build_object(row: ListedUrl, source: str, state: UrlState, display: Display
         "first_seen": clock.iso(row.first_seen_ms),
         "last_fetched": clock.iso(row.last_fetched_ms),
         "last_changed": clock.iso(row.last_changed_ms),
-        "next_due": clock.iso(row.due_ms),
+        "next_due": None if row.due_ms == UNTIL_LISTED_MS else clock.iso(row.due_ms),
         "etag": None if row.etag == CANONICAL_ETAG else row.etag,
         "last_modified": None if modified is None else clock.iso(clock.to_ms(modified)),
         "checksum": row.fields_digest.hex() if row.fields_digest else None,

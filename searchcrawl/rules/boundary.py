@@ -280,7 +280,7 @@ class Boundary:
         return self._origins.get(text) or self._compile_origin(text), seen, slash
 
     def _compile_origin(self, text: str) -> _Origin:
-        parsed = urls.parse(text, listed=True)
+        parsed = urls.parse(text)
         # A name with a dot at the end is the same host; it must not get past an exclude.
         host = parsed.host.rstrip(".")
         ports, paths = self._blocks.find_rules(host)

@@ -498,8 +498,8 @@ class Source(SourceFile):
 
     @property
     def own(self) -> Any:
-        """The table that its kind has of its own: an instance of ``kind.table``."""
-        return getattr(self, self.kind.name)
+        """The table that its kind has of its own: an instance of ``kind.table``, None where it has none."""
+        return getattr(self, self.kind.name) if self.kind.table else None
 
     @property
     def no_delivery_key(self) -> str | None:

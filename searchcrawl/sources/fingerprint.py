@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from searchcrawl.kind import KINDS
 from searchcrawl.sources.config import Source, Tables
 from searchcrawl.sources.effective import show_references
 from searchcrawl.sources.privacy import Privacy, privacy_of
@@ -66,7 +67,10 @@ _IN_WORDS: Final[Mapping[str, str]] = {
     "version.copies": "how this release finds copies",
 }
 #: Beginnings of the keys that decide which answer a request gets: after an edit of one the cache says nothing.
-_OF_ANSWERS: Final = ("fetch.headers", "login.", "robots.", "render.", "settings.DOWNLOADER_MIDDLEWARES")
+_OF_ANSWERS: Final = (
+    *("fetch.headers", "login.", "robots.", "render.", "settings.DOWNLOADER_MIDDLEWARES"),
+    *(f"{kind.name}." for kind in KINDS.values() if kind.decides),
+)
 #: Those of the keys that decide where a URL may lead.
 _OF_LINKS: Final = ("mode", "scope.", "rewrite", "spider")
 #: Those of the keys that decide which text and links a page has, and which of the links are followed.
@@ -107,7 +111,8 @@ def compute_fingerprint(source: Source, *, versions: Mapping[str, int] = VERSION
     """
     values: dict[str, Any] = {f"version.{name}": version for name, version in versions.items()}
     dumped, built_in = source.model_dump(mode="json"), Tables().model_dump(mode="json")
-    for table, wanted in _KEYS.items():
+    own = {source.kind.name: source.kind.decides} if source.kind.decides else {}
+    for table, wanted in (*_KEYS.items(), *own.items()):
         for key in wanted or dumped[table]:
             if f"{table}.{key}" in _SHOWN:
                 continue

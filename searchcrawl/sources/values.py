@@ -156,7 +156,7 @@ _check_network: Final = require_parsed(ipaddress.ip_network, ValueError, 'not a 
 
 def _check_origin(text: str) -> str:
     try:
-        origin = urls.parse(text).origin
+        origin = urls.parse(urls.resolve(text)).origin
     except InvalidUrl:
         refuse("not an http or https origin")
     # A path, query or user in the text shows as a difference; a host may be written in other ways.

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, text
 
 from searchcrawl.codes import REFUSED, ROBOTS_UNAVAILABLE, Code, CodeClass, describe_code
 from searchcrawl.counters import COUNTS
+from searchcrawl.rules.recrawl import UNTIL_LISTED_MS
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls.url_state import STATE_BY_CLASS, STATE_BY_DOCUMENT, WAS_DOCUMENT, UrlState
 
@@ -132,7 +133,7 @@ def _build_urls(dialect: str) -> tuple[dict[str, str], str]:
         "first_seen": _show_time(dialect, "u.first_seen_ms"),
         "last_fetched": _show_time(dialect, "u.last_fetched_ms"),
         "last_changed": _show_time(dialect, "d.last_changed_ms"),
-        "next_due": _show_time(dialect, "u.due_ms"),
+        "next_due": f"CASE WHEN u.due_ms < {UNTIL_LISTED_MS} THEN {_show_time(dialect, 'u.due_ms')} END",
         "duplicate_of": f"CASE WHEN u.code <> {int(Code.DISPLAY_URL_CLASH)} THEN survivor.url END",
         "checksum": f"CASE WHEN length(d.fields_digest) > 0 THEN {digest} END",
         "batch": "d.batch_id",

@@ -13,8 +13,14 @@ from tests.acceptance.support_rooms import Extended
 from tests.acceptance.support_stories import page, source
 from tests.site.client import SiteProcess, write_project
 
-#: The line in ``KINDS``.
-LINES: Final = "import memos\nfrom searchcrawl import kind\n\nkind.KINDS['memo'] = memos.MEMO\n"
+#: The lines in ``KINDS``.
+LINES: Final = """import memos
+import shelves
+from searchcrawl import kind
+
+kind.KINDS["memo"] = memos.MEMO
+kind.KINDS["shelf"] = shelves.SHELF
+"""
 
 
 class Memos(Extended):
