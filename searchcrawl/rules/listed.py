@@ -19,7 +19,7 @@ _NAMES: Final = "scope.include_names", "scope.exclude_names"
 class ListedRules:
     """What is listed is below one of the ``roots``, whose key is ``roots_key``, and at or below an include.
 
-    Paths are those of identities, a folder with a slash at its end. Names with a slash at the end are those of folders below the
+    Paths are those of identities, with a slash at the end: what is at or below them matches. Names with a slash at the end are those of folders below the
     root, the others those of files.
     """
 
@@ -46,10 +46,11 @@ class ListedRules:
     def find(self, path: str) -> list[Decision]:
         """What the rules say about the path of an identity, in the form that rules see; for a folder its names do not count."""
         found = self._roots.find(path)
+        place = path.partition(MARK)[0]
         if self._paths:
-            found = [*found, *self._paths.find(path)]
+            found = [*found, *self._paths.find(f"{place}/")]
         root = next((root for root in self._root_paths if path.startswith(root)), "")
-        *folders, name = unquote(path[len(root) :].partition(MARK)[0], errors="replace").split("/")
+        *folders, name = unquote(place[len(root) :], errors="replace").split("/")
         if self._folders:
             found += [self._show(each) for folder in folders for each in self._folders.find(folder)]
         if self._names and name:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 import re2
@@ -478,7 +479,7 @@ class Origin(NamedTuple):
 class Source(SourceFile):
     """A source as it is crawled: its file, its set, the defaults and the built-in values, in this order.
 
-    ``path`` is that of its file in messages and decisions, relative to the project. ``origins`` has the place of each key that
+    ``path`` is that of its file in messages and decisions, relative to the project, and ``folder`` is the project's. ``origins`` has the place of each key that
     was written somewhere; ``references`` has the reference of each value from the environment or from a file.
     ``forgotten`` has the lines of ``forgotten.txt``, and ``user_converters`` are those of searchcrawl.toml: both hold for
     all sources of a project.
@@ -486,6 +487,7 @@ class Source(SourceFile):
 
     name: str
     path: str
+    folder: Path = Path()
     forgotten: tuple[str, ...] = Field(default=(), repr=False)
     user_converters: Mapping[str, str] = Field(default_factory=dict, repr=False)
     origins: Mapping[str, Origin] = Field(default_factory=dict, repr=False)

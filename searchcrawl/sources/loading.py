@@ -176,7 +176,7 @@ def _load_source(project: Project, name: str, overrides: Mapping[str, Any]) -> S
     values, origins = merge_layers(layers)
     secrets = list(find_secrets(values))
     references = {place: secret.reference for place, secret in secrets}
-    extra = {"name": name, "path": file, "origins": origins, "references": references}
+    extra = {"name": name, "path": file, "folder": project.root, "origins": origins, "references": references}
     extra |= {"forgotten": project.forgotten, "user_converters": dict(project.converters)}
     loaded, more = validate(Source, values, file=file, extra=extra)
     errors = join_errors([*errors, *wrong, *unknown], more)
@@ -219,7 +219,7 @@ def is_source_name(text: str) -> bool:
 
 def stand_in_for(project: Project, name: str) -> Source:
     """A source of which only the name is known, as its file is missing or broken: with built-in values."""
-    values = {"name": name, "path": f"sources/{name}.toml", "scope": {"allow_all": True}}
+    values = {"name": name, "path": f"sources/{name}.toml", "folder": project.root, "scope": {"allow_all": True}}
     return Source.model_validate({**values, "forgotten": project.forgotten})
 
 

@@ -1,0 +1,155 @@
+"""``.searchignore``: what of a folder, and of all below it, its owner does not want to be found.
+
+One rule a line, as in ``.gitignore``: ``NAME`` for files and folders of that name at any depth, ``NAME/`` for folders alone,
+``/NAME`` or ``A/B`` for what is there from this folder on; ``*`` and ``?`` are any characters of a name, ``[0-9]`` is one of
+these, ``**`` any folders. With ``!`` before it a rule takes back what one before it says. The last rule that matches decides, and
+a file in a folder below goes before those above.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from errno import EFBIG, EINVAL
+from typing import Any, Final, NamedTuple
+
+import re2
+
+from searchcrawl.kinds.file.names import show
+from searchcrawl.rules.decision import Decision
+
+FILE_NAME: Final = b".searchignore"
+#: What may be asked of each file below is bounded by it.
+_MOST_BYTES: Final = 16_384
+_OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+#: A character of UTF-8, or a byte that is part of none.
+_ANY: Final = rb"(?:[\xc0-\xff][\x80-\xbf]*|[^/])"
+_LONGEST_CLASS: Final = 100
+
+
+class _Rule(NamedTuple):
+    matches: Any
+    folders_only: bool
+    takes_back: bool
+    decision: Decision
+
+
+class IgnoreFile:
+    """The rules of one file; ``path`` is that of its folder. Raises OSError for one that is too large."""
+
+    def __init__(self, content: bytes, path: bytes) -> None:
+        if len(content) > _MOST_BYTES:
+            raise OSError(EFBIG, f"has more than {_MOST_BYTES} bytes")
+        self._rules: list[_Rule] = []
+        expressions = []
+        for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+            rule = line.strip(b" \t\r\x00")
+            if rule and not rule.startswith(b"#"):
+                expression = self._add(rule, show(path.rstrip(b"/") + b"/" + FILE_NAME), number)
+                if expression is not None:
+                    expressions.append(expression)
+        self._any = _compile(b"|".join(expressions)) if expressions else None
+
+    def _add(self, text: bytes, file: str, number: int) -> bytes | None:
+        rule = text.removeprefix(b"!")
+        folders_only = rule.endswith(b"/")
+        anchored = b"/" in rule.rstrip(b"/")
+        names = rule.strip(b"/")
+        if not names:
+            return None
+        expression = (b"" if anchored else b"(?:.*/)?") + _translate(names)
+        decision = Decision(False, show(text), file, f"line {number}")
+        self._rules.append(_Rule(_compile(expression), folders_only, text != rule, decision))
+        return expression
+
+    def decide(self, names: Sequence[bytes], *, is_folder: bool) -> Decision | None:
+        """What the file says of something, by the names from its folder on: a refusal, a permission, or nothing."""
+        way = b"/".join(names)
+        if self._any is None or not self._any(way):
+            return None
+        for rule in reversed(self._rules):
+            if (is_folder or not rule.folders_only) and rule.matches(way):
+                return Decision(True) if rule.takes_back else rule.decision
+        return None
+
+
+def read_ignore_file(folder: int, path: bytes) -> IgnoreFile | None:
+    """The file of an open folder; None where it has none, or an empty one.
+
+    Raises OSError where it cannot be read: what it says is not known then.
+    """
+    try:
+        return IgnoreFile(_read(folder), path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise OSError(error.errno or EINVAL, f"{show(FILE_NAME)}: {error.strerror or error}") from error
+
+
+def _read(folder: int) -> bytes:
+    file = os.open(FILE_NAME, _OPEN, dir_fd=folder)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(EINVAL, "is no regular file")
+        with os.fdopen(file, "rb", closefd=False) as content:
+            return content.read(_MOST_BYTES + 1)
+    finally:
+        os.close(file)
+
+
+def _compile(expression: bytes) -> Any:
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.never_capture = True
+    options.log_errors = False
+    options.dot_nl = True
+    try:
+        return re2.compile(expression, options).fullmatch
+    except re2.error as error:
+        raise OSError(EINVAL, "has rules that are too long") from error
+
+
+def _translate(rule: bytes) -> bytes:
+    """An expression of RE2 for the names of a rule; each byte is taken once."""
+    found, place = [], 0
+    while place < len(rule):
+        rest = rule[place : place + 3]
+        if rest == b"**/" and (place == 0 or rule[place - 1 : place] == b"/"):
+            piece, length = b"(?:.*/)?", 3
+        elif rest.startswith(b"**"):
+            piece, length = b".*", 2
+        elif rest.startswith(b"*"):
+            piece, length = b"[^/]*", 1
+        elif rest.startswith(b"?"):
+            piece, length = _ANY, 1
+        elif rest.startswith(b"["):
+            piece, length = _translate_class(rule, place)
+        elif rest.startswith(b"\\") and len(rest) > 1:
+            piece, length = re2.escape(rest[1:2]), 2
+        else:
+            piece, length = re2.escape(rest[:1]), 1
+        found.append(piece)
+        place += length
+    return b"".join(found)
+
+
+def _translate_class(rule: bytes, place: int) -> tuple[bytes, int]:
+    """The characters in brackets, and how many bytes of the rule they are; what is none is a bracket as it stands."""
+    end = rule.find(b"]", place + 2, place + _LONGEST_CLASS)
+    inside = rule[place + 1 : end]
+    is_negated = inside[:1] in {b"!", b"^"}
+    found, at = [], int(is_negated)
+    while end > 0 and at < len(inside):
+        last = inside[at + 2 : at + 3]
+        is_range = inside[at + 1 : at + 2] == b"-" and last != b""
+        found.append(re2.escape(inside[at : at + 1]) + (b"-" + re2.escape(last) if is_range else b""))
+        at += 3 if is_range else 1
+    if not found or not inside.isascii() or b"/" in inside or any(_is_backwards(each) for each in found):
+        return re2.escape(b"["), 1
+    return b"[%b%b]" % (b"^/" if is_negated else b"", b"".join(found)), end + 1 - place
+
+
+def _is_backwards(piece: bytes) -> bool:
+    first, dash, last = piece.replace(b"\\", b"").partition(b"-")
+    return bool(dash and last) and first > last

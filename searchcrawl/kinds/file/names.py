@@ -1,0 +1,60 @@
+"""The identity of a file or folder: the URL of its bytes path, of which nothing is normalised. Pure.
+
+Twins that differ in case or in the form of a letter (NFC, NFD) are two files, and a name need not be UTF-8. Whatever is not
+unreserved is escaped, so that nothing in a name has a meaning of its own: no drive letter, no dots, no mark of an archive.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from searchcrawl.exceptions import InvalidUrl
+
+#: How each identity begins.
+BEGIN: Final = "file://"
+_SAFE: Final = "/-._~"
+
+
+def escape(name: bytes) -> str:
+    """A name, or a path, as it stands in an identity."""
+    return quote_from_bytes(name, safe=_SAFE)
+
+
+def to_identity(path: bytes, *, is_folder: bool = False) -> str:
+    """The identity of an absolute path; that of a folder ends in a slash."""
+    return f"{BEGIN}{escape(path.rstrip(b'/') + b'/' if is_folder else path)}"
+
+
+def to_path(url: str) -> bytes:
+    """The path of a file URL, without a slash at the end; raises InvalidUrl for any other URL.
+
+    All spellings of a name lead to its one path.
+    """
+    place = url.removeprefix(BEGIN).removeprefix("localhost")
+    path = unquote_to_bytes(place.partition("?")[0].partition("#")[0])
+    if not url.startswith(BEGIN) or not path.startswith(b"/") or b"\0" in path:
+        raise InvalidUrl(f"not the URL of a file: {url[:200]!r}")
+    return path.rstrip(b"/") or b"/"
+
+
+def join(folder: bytes, path: str) -> bytes:
+    """A path that somebody wrote, relative to an absolute one, without needless slashes and dots."""
+    return b"/" + os.path.normpath(os.path.join(folder, os.fsencode(path))).lstrip(b"/")
+
+
+def show(path: bytes) -> str:
+    """A path or name for people: what is not UTF-8 in it is shown as such."""
+    return path.decode("utf-8", "replace")
+
+
+def split(path: bytes, root: bytes) -> list[bytes] | None:
+    """The names on the way from ``root`` to ``path``, both absolute; None where it is not below it."""
+    begin = root.rstrip(b"/") + b"/"
+    if path == root:
+        return []
+    if not path.startswith(begin):
+        return None
+    names = path[len(begin) :].split(b"/")
+    return None if any(name in {b"", b".", b".."} for name in names) else names

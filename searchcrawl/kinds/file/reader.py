@@ -1,0 +1,169 @@
+"""Reads files below the roots of a source, and says of what is not listed any more whether it is gone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from email.utils import formatdate
+from errno import EACCES, ELOOP, EPERM
+from threading import Lock
+from typing import Final
+
+from searchcrawl import clock
+from searchcrawl.answer_headers import Permissions, encode_permissions, encode_value
+from searchcrawl.codes import Code
+from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.kinds.file import file_systems, names
+from searchcrawl.kinds.file.config import FileTable
+from searchcrawl.kinds.file.jail import Barred, Jail, OpenFile, RootLost, is_absent
+from searchcrawl.kinds.file.permissions import Levels, find_user, list_levels_above, read_permissions
+from searchcrawl.kinds.file.roots import find_barred, find_root, has_something, list_paths, open_root, require_marker
+from searchcrawl.kinds.file.selection import Ignoring, Selection
+from searchcrawl.kinds.file.versions import is_same
+from searchcrawl.listing.model import Read, ReadRequest, Unread
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.project import Project
+
+_DENIED: Final = 403
+#: So often a file that changes while it is read is read.
+_TRIES: Final = 3
+_PIECE_BYTES: Final = 1 << 20
+
+
+class FileReader:
+    """Reads files (``listing.model.Reader``). Roots are opened with the first file, and stay open."""
+
+    def __init__(self, source: Source, project: Project) -> None:
+        self._source = source
+        self._table: FileTable = source.own
+        self._paths = list_paths(source)
+        self._barred = find_barred(project)
+        self._jails = dict[bytes, Jail]()
+        self._lock = Lock()
+
+    def read(self, requests: Sequence[ReadRequest]) -> Sequence[Read | Unread]:
+        """What the files hold, with their owner, path, dates and permissions as headers."""
+        return [self._read(request) for request in requests]
+
+    def close(self) -> None:
+        """Closes the roots."""
+        with self._lock:
+            jails, self._jails = list(self._jails.values()), {}
+        for jail in jails:
+            jail.close()
+
+    def _read(self, request: ReadRequest) -> Read | Unread:
+        try:
+            path = names.to_path(request.url)
+        except InvalidUrl as error:
+            return Unread(code=Code.NO_LONGER_LISTED, error=str(error))
+        found = find_root(self._paths, path)
+        if found is None:
+            return Unread(code=Code.NO_LONGER_LISTED, error="is in no root of the source")
+        root, way = found
+        try:
+            jail = self._find_jail(root)
+        except (OSError, Barred, RootLost) as error:
+            return _lose_root(root, error)
+        try:
+            if not request.is_listed:
+                refusal = self._find_refusal(jail, way)
+                if refusal is not None:
+                    return self._say_gone(jail, refusal)
+            return self._read_file(jail, path, way)
+        except Barred as barred:
+            if barred.hides:
+                return Unread(code=Code.READ_ERROR, error=barred.reason)
+            return self._say_gone(jail, barred.reason)
+        except OSError as error:
+            return self._say_gone(jail, "no such file") if is_absent(error) else _describe_failure(error)
+
+    def _find_jail(self, root: bytes) -> Jail:
+        with self._lock:
+            if root not in self._jails:
+                self._jails[root] = open_root(self._source, root, self._barred)
+            return self._jails[root]
+
+    def _say_gone(self, jail: Jail, reason: str) -> Unread:
+        """Says that something is gone, where its root is still what it was, and is not empty."""
+        try:
+            jail.check()
+            require_marker(jail, self._table.marker)
+            if self._table.marker is None and not has_something(jail):
+                raise RootLost(f"{names.show(jail.path)} is empty: is it mounted?")
+        except (OSError, Barred, RootLost) as error:
+            return _lose_root(jail.path, error)
+        return Unread(code=Code.NO_LONGER_LISTED, error=reason)
+
+    def _find_refusal(self, jail: Jail, way: Sequence[bytes]) -> str | None:
+        """The rule about names that leaves out what is at the end of a way; raises OSError and Barred as the jail does."""
+        selection, ignoring = Selection.of(self._table), Ignoring()
+        for number, name in enumerate(way):
+            is_folder = number < len(way) - 1
+            with jail.open_folder(way[:number]) as (folder, _):
+                path = b"/".join([jail.path.rstrip(b"/"), *way[:number]])
+                ignoring = ignoring.enter(folder, path, way[number - 1] if number else None)
+                refusal = selection.find_refusal(name, folder, is_folder=is_folder)
+            refusal = refusal or ignoring.find_refusal(name, is_folder=is_folder)
+            if refusal is not None:
+                return refusal
+        return None
+
+    def _read_file(self, jail: Jail, path: bytes, way: Sequence[bytes]) -> Read | Unread:
+        for _ in range(_TRIES):
+            levels = self._start_levels(jail)
+            with jail.open_file(way, levels) as file:
+                body = self._read_body(file)
+                if body is None:
+                    return Unread(code=Code.TOO_LARGE, error=f"has more than {self._source.fetch.max_bytes} bytes")
+                if is_same(file.facts, os.fstat(file.descriptor)) and len(body) == file.facts.st_size:
+                    return Read(body=body, headers=self._build_headers(path, file, levels))
+        return Unread(code=Code.READ_ERROR, error="changed while it was read", transient=True)
+
+    def _read_body(self, file: OpenFile) -> bytes | None:
+        """What a file holds; None where that is more than ``fetch.max_bytes``, whatever of it is on the disk."""
+        most = self._source.fetch.max_bytes
+        if file.facts.st_size > most:
+            return None
+        pieces, left = list[bytes](), most + 1
+        while left > 0 and (piece := os.read(file.descriptor, min(left, _PIECE_BYTES))):
+            pieces.append(piece)
+            left -= len(piece)
+        return b"".join(pieces) if left > 0 else None
+
+    def _start_levels(self, jail: Jail) -> Levels | None:
+        return None if self._table.permissions == "none" else Levels(tuple(list_levels_above(jail.path)))
+
+    def _build_headers(self, path: bytes, file: OpenFile, levels: Levels | None) -> tuple[tuple[bytes, bytes], ...]:
+        owner = find_user(file.facts.st_uid) or str(file.facts.st_uid)
+        headers = [encode_value("file", "path", names.show(path)), encode_value("file", "owner", owner)]
+        birth_ns = file_systems.find_birth_ns(file.descriptor)
+        if birth_ns is not None and birth_ns > 0:
+            headers.append(encode_value("file", "created", str(clock.iso(birth_ns // 1_000_000))))
+        modified = _format_date(file.facts.st_mtime)
+        if modified is not None:
+            headers.append((b"Last-Modified", modified))
+        if levels is not None:
+            own = read_permissions(file.descriptor, file.facts)
+            headers += encode_permissions(Permissions(own.allow, own.deny, levels.found))
+        return tuple(headers)
+
+
+def _format_date(seconds: float) -> bytes | None:
+    """A time as HTTP has it; None for one that no calendar has."""
+    try:
+        return formatdate(seconds, usegmt=True).encode("ascii")
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _lose_root(root: bytes, error: OSError | Barred | RootLost) -> Unread:
+    reason = f"{names.show(root)}: {error.strerror}" if isinstance(error, OSError) else str(error)
+    return Unread(code=Code.IO_ERROR, error=reason, transient=True)
+
+
+def _describe_failure(error: OSError) -> Unread:
+    reason = error.strerror or str(error)
+    if error.errno in {EACCES, EPERM}:
+        return Unread(code=_DENIED, error=reason)
+    return Unread(code=Code.READ_ERROR, error=reason, transient=error.errno != ELOOP)

@@ -1,0 +1,81 @@
+"""What of a tree is left out by names: hidden files, versions, and what ``.searchignore`` names (A9).
+
+A refusal is ``KEY: RULE``, as rows keep it. What ``[scope]`` says of names and paths is asked for by URL (``scope``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final, NamedTuple
+
+from searchcrawl.kinds.file.config import FileTable
+from searchcrawl.kinds.file.ignoring import IgnoreFile, read_ignore_file
+from searchcrawl.rules.decision import Decision
+
+#: Numbered copies of GNU programs (``cp --backup=numbered``).
+_NUMBERED: Final = re.compile(rb".+\.~[0-9]{1,9}~", re.DOTALL)
+#: Folders in which servers show earlier states of the folder that has them.
+_SNAPSHOTS: Final = frozenset({b".snapshot", b"~snapshot", b"#snapshot", b".zfs"})
+#: The same of Windows and Samba: the moment of the state.
+_MOMENT: Final = re.compile(rb"@GMT-[0-9]{4}(?:\.[0-9]{2}){2}-[0-9]{2}(?:\.[0-9]{2}){2}")
+_HIDDEN: Final = "file.hidden: hidden = false"
+_VERSIONS: Final = "file.versions: versions = false"
+
+
+class Selection(NamedTuple):
+    """The keys of ``[file]`` about names."""
+
+    hidden: bool
+    versions: bool
+
+    @classmethod
+    def of(cls, table: FileTable) -> Selection:
+        return cls(table.hidden, table.versions)
+
+    def find_refusal(self, name: bytes, folder: int, *, is_folder: bool) -> str | None:
+        """The key that leaves out a name in an open folder; raises OSError."""
+        if not self.hidden and name.startswith(b"."):
+            return _HIDDEN
+        if not self.versions and (_is_snapshot(name) if is_folder else _is_version(name, folder)):
+            return _VERSIONS
+        return None
+
+
+def _is_snapshot(name: bytes) -> bool:
+    return name in _SNAPSHOTS or _MOMENT.fullmatch(name) is not None
+
+
+def _is_version(name: bytes, folder: int) -> bool:
+    """Whether a file is surely a version of another one: by its form, or because that one is beside it."""
+    if name.endswith(b"~"):
+        return _NUMBERED.fullmatch(name) is not None or (len(name) > 1 and _is_there(name[:-1], folder))
+    return name.startswith(b"#") and name.endswith(b"#") and len(name) > 2 and _is_there(name[1:-1], folder)
+
+
+def _is_there(name: bytes, folder: int) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+class Ignoring(NamedTuple):
+    """The ``.searchignore`` of a folder and of those above it, the nearest first; each with the names from it down to here."""
+
+    files: tuple[tuple[IgnoreFile, tuple[bytes, ...]], ...] = ()
+
+    def enter(self, folder: int, path: bytes, name: bytes | None = None) -> Ignoring:
+        """That of an open folder, which is ``name`` in this one, or the root; raises OSError for a file that cannot be read."""
+        above = self.files if name is None else tuple((file, (*way, name)) for file, way in self.files)
+        own = read_ignore_file(folder, path)
+        return Ignoring(above if own is None else ((own, ()), *above))
+
+    def find_refusal(self, name: bytes, *, is_folder: bool) -> str | None:
+        """The rule that leaves out a name in this folder."""
+        for file, way in self.files:
+            decision: Decision | None = file.decide((*way, name), is_folder=is_folder)
+            if decision is not None:
+                return None if decision.allowed else f"{decision.file} {decision.key}: {decision.rule}"
+        return None
