@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import zipfile
 from dataclasses import replace
@@ -15,6 +16,8 @@ from searchcrawl.convert.text_converter import convert_csv, convert_json
 from searchcrawl.convert.xml_converter import convert_xml
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.context import ConversionContext
+from searchcrawl.kinds.file.ignoring import IgnoreFile
+from searchcrawl.kinds.file.selection import Selection
 from searchcrawl.rules.archives import is_called_archive, list_archives, split_path
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
 
@@ -218,3 +221,50 @@ def document(body: bytes) -> None:
     for mimetype in ("text/markdown", "application/rtf", "message/rfc822"):
         convert_document(body, replace(_CONTEXT, mimetype=mimetype))
     DOCUMENTS.choose_place(body)
+
+
+@declare(
+    *(
+        "*",
+        "**",
+        "**/",
+        "/**",
+        "?",
+        "/",
+        "\n",
+        "!",
+        "#",
+        "[",
+        "]",
+        "[a-",
+        "[!",
+        "z]",
+        "\\",
+        " ",
+        "\r\n",
+        "a",
+        "ä",
+        "\xff",
+        "{n}",
+    ),
+    most=20_000,
+    raises=(OSError,),
+    grown=[lambda size: "*a" * size, lambda size: "[" * size, lambda size: "**/" * size, lambda size: "?*\n" * size],
+)
+def ignore_file(given: bytes) -> None:
+    rules = IgnoreFile(given, b"/srv")
+    for way in (given[:4000].split(b"/"), [b"a" * 250] * 16):
+        rules.decide(way, is_folder=False)
+        rules.decide(way, is_folder=True)
+
+
+@declare(
+    "#", "~", ".", ".~1~", ".~", "{n}", "@GMT-2024.01.02-03.04.05", "x", "\xff", most=255, raises=(OSError, ValueError)
+)
+def names_of_files(given: bytes) -> None:
+    folder = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for is_folder in (False, True):
+            Selection(hidden=True, versions=False).find_refusal(given, folder, is_folder=is_folder)
+    finally:
+        os.close(folder)

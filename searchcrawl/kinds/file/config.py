@@ -7,8 +7,8 @@ from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from searchcrawl.sources.values import (
-    Amount,
     Check,
+    Count,
     ListOf,
     PublicText,
     Table,
@@ -57,8 +57,11 @@ class FileTable(Table):
     )
     follow_links: bool = key(False, "Follow symbolic links that lead to something in the same root.")
     cross_devices: bool = key(False, "Read other file systems that are mounted below a root, too.")
-    verify_days: Amount = key(
-        0.0, "In so many days each file is read once more, though nothing says that it changed; 0 is never."
+    verify_days: Count = key(
+        0,
+        "Each run reads one file of so many once more, though nothing says that it changed: with a run a day all of them in so "
+        "many days. 0 is never.",
+        unit="days",
     )
     marker: Annotated[PublicText, Check(_check_marker, "name")] | None = key(
         None, "A file that each root must have in it: one that lacks it is not there, and nothing is removed."

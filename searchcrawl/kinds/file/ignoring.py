@@ -26,10 +26,12 @@ _OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O
 #: A character of UTF-8, or a byte that is part of none.
 _ANY: Final = rb"(?:[\xc0-\xff][\x80-\xbf]*|[^/])"
 _LONGEST_CLASS: Final = 100
+_MOST_WILDCARDS: Final = 32
 
 
 class _Rule(NamedTuple):
     matches: Any
+    of_names: bool
     folders_only: bool
     takes_back: bool
     decision: Decision
@@ -42,34 +44,34 @@ class IgnoreFile:
         if len(content) > _MOST_BYTES:
             raise OSError(EFBIG, f"has more than {_MOST_BYTES} bytes")
         self._rules: list[_Rule] = []
-        expressions = []
+        expressions: dict[bool, list[bytes]] = {True: [], False: []}
         for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
             rule = line.strip(b" \t\r\x00")
-            if rule and not rule.startswith(b"#"):
-                expression = self._add(rule, show(path.rstrip(b"/") + b"/" + FILE_NAME), number)
-                if expression is not None:
-                    expressions.append(expression)
-        self._any = _compile(b"|".join(expressions)) if expressions else None
+            if rule.strip(b"!/") and not rule.startswith(b"#"):
+                of_names, expression = self._add(rule, show(path.rstrip(b"/") + b"/" + FILE_NAME), number)
+                expressions[of_names].append(expression)
+        #: whether any rule matches a name, or a way
+        self._any_name, self._any_way = (
+            _compile(b"|".join(expressions[of_names])) if expressions[of_names] else None for of_names in (True, False)
+        )
 
-    def _add(self, text: bytes, file: str, number: int) -> bytes | None:
+    def _add(self, text: bytes, file: str, number: int) -> tuple[bool, bytes]:
         rule = text.removeprefix(b"!")
-        folders_only = rule.endswith(b"/")
-        anchored = b"/" in rule.rstrip(b"/")
-        names = rule.strip(b"/")
-        if not names:
-            return None
-        expression = (b"" if anchored else b"(?:.*/)?") + _translate(names)
+        if sum(map(rule.count, (b"*", b"?"))) > _MOST_WILDCARDS:
+            raise OSError(EINVAL, f"line {number} has more than {_MOST_WILDCARDS} wildcards")
+        of_names = b"/" not in rule.rstrip(b"/")
+        expression = _translate(rule.strip(b"/"))
         decision = Decision(False, show(text), file, f"line {number}")
-        self._rules.append(_Rule(_compile(expression), folders_only, text != rule, decision))
-        return expression
+        self._rules.append(_Rule(_compile(expression), of_names, rule.endswith(b"/"), text != rule, decision))
+        return of_names, expression
 
     def decide(self, names: Sequence[bytes], *, is_folder: bool) -> Decision | None:
         """What the file says of something, by the names from its folder on: a refusal, a permission, or nothing."""
-        way = b"/".join(names)
-        if self._any is None or not self._any(way):
+        name, way = names[-1], b"/".join(names) if self._any_way else b""
+        if not (self._any_name and self._any_name(name)) and not (self._any_way and self._any_way(way)):
             return None
         for rule in reversed(self._rules):
-            if (is_folder or not rule.folders_only) and rule.matches(way):
+            if (is_folder or not rule.folders_only) and rule.matches(name if rule.of_names else way):
                 return Decision(True) if rule.takes_back else rule.decision
         return None
 
