@@ -56,7 +56,7 @@ class TableReader:
             key = self._find_key(request.url)
             if key is None:
                 # An identity that another table or key had.
-                found[request.url] = Unread(code=967, error="the source lists another table or key")
+                found[request.url] = Unread(code=Code.NO_LONGER_LISTED, error="the source lists another table or key")
             else:
                 keys[request.url] = key
         wanted = list(keys)
@@ -102,7 +102,7 @@ class TableReader:
                     # By its collation the database may bring rows that nobody asked for.
                     if url in keys:
                         found[url] = _several(url) if url in found else self._build(columns, row)
-        gone = Unread(code=967, error="no row has this key")
+        gone = Unread(code=Code.NO_LONGER_LISTED, error="no row has this key")
         return {url: found.get(url, gone) for url in keys}
 
     def _identify(self, key: Sequence[Any]) -> str:
