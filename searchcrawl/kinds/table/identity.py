@@ -61,7 +61,7 @@ def build_rules(source: Source) -> ListedRules:
         alternative = {"table": ", or table.query", "text": ", or table.body"}.get(missing, "")
         raise ConfigurationError(source.path, f"table.{missing}", f"is required{alternative}")
     key = "table.table" if table.query is None else "table.query"
-    path = urls.parse(find_container(source), listed=True).path
+    path = urls.parse(find_container(source)).path
     return ListedRules([(path, table.table or QUERY)], roots_key=key, file=source.path)
 
 
