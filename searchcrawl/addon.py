@@ -93,8 +93,8 @@ _LOGIN_OF_RENDERED: Final = "searchcrawl.login.login_middleware.RenderedLoginMid
 _OPENING: Final = "searchcrawl.spiders.user_spider.OpeningMiddleware"
 _RENDER: Final = "searchcrawl.render.render_middleware.RenderMiddleware"
 _FRAMES: Final = "searchcrawl.render.frame_middleware.FrameMiddleware"
-_LISTING: Final = "searchcrawl.kinds.listing.ListingExtension"
-_READING_HANDLER: Final = "searchcrawl.kinds.reading.ReadHandler"
+_LISTING: Final = "searchcrawl.kinds.listing_extension.ListingExtension"
+_READING_HANDLER: Final = "searchcrawl.kinds.read_handler.ReadHandler"
 _SITEMAPS: Final = "searchcrawl.sitemaps.sitemap_extension.SitemapExtension"
 _BROWSER: Final = "searchcrawl.render.render_middleware.BrowserPipeline"
 

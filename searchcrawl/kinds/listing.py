@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 from collections.abc import Callable
 from importlib import import_module
-
-from scrapy import Spider, signals
-from scrapy.crawler import Crawler
 
 from searchcrawl.codes import describe_code
 from searchcrawl.commit.part_sender import PartSender
@@ -17,7 +13,6 @@ from searchcrawl.counters import FAILED_LISTINGS
 from searchcrawl.exceptions import CrawlEnds, SearchcrawlError
 from searchcrawl.listing.model import ListedPart, Lister
 from searchcrawl.run import Run
-from searchcrawl.stages import stages_of
 from searchcrawl.store import listing_table
 
 logger = logging.getLogger(__name__)
@@ -123,28 +118,3 @@ class Listing:
                 return
             release, self._release = self._release, None
         release()
-
-
-class ListingExtension:
-    """Begins to list with the engine, and ends with the spider."""
-
-    def __init__(self, listing: Listing) -> None:
-        self._listing = listing
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> ListingExtension:
-        extension = cls(stages_of(crawler).get(Listing))
-        crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
-        crawler.signals.connect(extension.engine_started, signal=signals.engine_started)
-        crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
-        return extension
-
-    def spider_opened(self, spider: Spider) -> None:
-        # Before the first claim: an empty table must not end the crawl.
-        self._listing.hold()
-
-    def engine_started(self) -> None:
-        self._listing.start()
-
-    async def spider_closed(self, spider: Spider) -> None:
-        await asyncio.to_thread(self._listing.stop)
