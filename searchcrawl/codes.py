@@ -40,6 +40,8 @@ class CodeClass(StrEnum):
     REFUSAL = "refusal"
     #: the visit failed; a document that is known stays
     FAILURE = "failure"
+    #: what listed the document does not any more, and it is not there
+    ABSENT = "absent"
 
 
 class FailureKind(StrEnum):
@@ -107,7 +109,7 @@ class CodeFacts:
         object.__setattr__(self, "step", self.step or _STEPS.get(self.kind, "answer"))
 
 
-_pending, _copy, _excluded, _display, _redirect, _refusal, _failure = (
+_pending, _copy, _excluded, _display, _redirect, _refusal, _failure, _absent = (
     partial(CodeFacts, kind) for kind in CodeClass if kind is not CodeClass.SUCCESS
 )
 _of_host = partial(_failure, retried=True, of_host=True)
@@ -280,7 +282,7 @@ class Code(IntEnum):
         "more; a document that is known stays. After an edit of the source file it is tried once more.",
         warned=True,
     )
-    NO_LONGER_LISTED = _excluded(
+    NO_LONGER_LISTED = _absent(
         967,
         "no longer there",
         "The folder or table that held it was read whole and does not list it any more, and it was not found when it was "

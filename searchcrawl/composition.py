@@ -83,14 +83,7 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     traps, waiting, revisits = _build_traps(run), WriterQueue(), threading.Event()
     stages.add(Probes(waiting.submit))
     hosts = _build_hosts(run.source.fetch)
-    # What is on this machine, or has its own limits, need not be shared by turns.
-    leases = (
-        None
-        if run.source.kind.is_listed
-        else HostLeases(run.database, hosts, lease_until_ms=lambda: run.lease_until_ms)
-    )
-    if leases is not None:
-        run.with_beat.append(leases.renew)
+    leases = _build_leases(run, hosts)
     delivery = _add_delivery(stages, crawler, run, admit=lambda urls: waiting.submit(SubmittedUrls(urls)))
     frontier = stages.add(
         Frontier(
@@ -115,14 +108,13 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     frontier.on_given_up.append(stages.get(GivenUpHosts).give_up)
     _look_names_up_ahead(stages, hosts, changed=frontier.wake)
     sitemaps = _add_sitemaps(stages, run, frontier, submit=waiting.submit, revisits=revisits)
-    listeners = _build_listeners(run, frontier, delivery)
     visit_ends: list[Callable[[Document | Outcome], None]] = [frontier.end_visit]
     if sitemaps is not None:
-        listeners = replace(listeners, on_part=sitemaps.on_committed)
         visit_ends.insert(0, sitemaps.note_visit)
-    if run.source.kind.is_listed:
-        listing = _add_listing(stages, run, frontier, submit=waiting.submit)
-        listeners = replace(listeners, on_part=listing.on_committed)
+    lists = sitemaps or _add_listing(stages, run, frontier, submit=waiting.submit)
+    listeners = _build_listeners(run, frontier, delivery)
+    if lists is not None:
+        listeners = replace(listeners, on_part=lists.on_committed)
     at_end = _list_last_calls(stages)
     if has_members(run.source):
         members = stages.add(_build_members(stages, crawler, run, waiting))
@@ -133,6 +125,15 @@ def compose(crawler: Crawler, run: Run) -> Stages:
         visit_ends.insert(0, stages.add(VisitLog()).write)
     stages.add(CachePipeline(crawler, run, waiting, traps, listeners, visit_ends=visit_ends, at_end=at_end))
     return stages
+
+
+def _build_leases(run: Run, hosts: HostRegistry) -> HostLeases | None:
+    """What takes hosts for this process; None for what is listed, which no processes share by turns."""
+    if run.source.kind.is_listed:
+        return None
+    leases = HostLeases(run.database, hosts, lease_until_ms=lambda: run.lease_until_ms)
+    run.with_beat.append(leases.renew)
+    return leases
 
 
 def _look_names_up_ahead(stages: Stages, hosts: HostRegistry, *, changed: Callable[[], None]) -> None:

@@ -324,12 +324,11 @@ class GroupCommit:
         reach("links.committed")
         new_hosts = self._admission.note_commit()
         self._sitemaps.note_commit()
-        self._listed.note_commit()
         self._withdrawals.note_commit()
         if self._displays is not None:
             self._displays.note_commit()
         self._end_traps()
-        self._listed.end_containers()
+        self._listed.note_commit()
         self._listeners.on_commit(len(items), new_hosts)
         self._queue.tell_room()
         for part in (*parts, *of_lists):

@@ -71,8 +71,8 @@ class _Open:
 class ListedRows:
     """Writes the parts of containers of one run.
 
-    ``compare`` and ``write`` are called within a transaction, which may be repeated, ``note_commit`` after it, and then
-    ``end_containers``. It keeps one bit for each row that was listed in the run.
+    ``compare`` and ``write`` are called within a transaction, which may be repeated, and ``note_commit`` after it. One bit is kept for
+    each row that was listed in the run.
     """
 
     def __init__(self, run: Run) -> None:
@@ -156,15 +156,12 @@ class ListedRows:
         return counts
 
     def note_commit(self) -> None:
-        """Remembers what the last transaction wrote."""
+        """Remembers what the last transaction wrote, and ends containers that were read. Raises StoreError, LeaseLost."""
         for part, one in self._staged:
             self._open[part.url] = one
             if part.end is not None:
                 self._ended.append((self._open.pop(part.url), part.end))
         self._staged, self._compared = [], []
-
-    def end_containers(self) -> None:
-        """Ends the containers that were read: what is not there any more is looked for. Raises StoreError, LeaseLost."""
         ended, self._ended = self._ended, []
         for one, end in ended:
             if end.refusal is not None:

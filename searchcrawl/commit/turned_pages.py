@@ -94,9 +94,12 @@ class TurnedPages:
             cluster.members[url_id] = False
 
     def look(self, stored: Sequence[Document]) -> Watched:
-        """Looks at the documents of a group that are to be stored; a replay finds no other pages than it knows."""
+        """Looks at the documents of a group that are to be stored; a replay finds no other pages than it knows.
+
+        What is listed is what it is: no server answers in its place.
+        """
         found = Watched()
-        if not self._run.requests:
+        if not self._run.requests or self._run.source.kind.is_listed:
             return found
         words: dict[int, PageWords] = {}
         met: dict[Cluster, list[Document]] = {}

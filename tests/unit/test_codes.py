@@ -38,7 +38,7 @@ def test_sets_when_derived_then_they_are_what_the_requirements_say() -> None:
     assert {953, 954} == codes.REDIRECTS
     assert {200, 909, 956, 964} == codes.WITH_DOCUMENT
     assert {200, 909, 910, 911, 952, 956, 964, 1010} == codes.READ
-    assert {951, 952, 953, 954, 955, 1004} == codes.REMOVING
+    assert {951, 952, 953, 954, 955, 967, 1004} == codes.REMOVING
     assert {902, 905, 906, 907, 962} == codes.UNREACHABLE
     assert {959, 965, 966} == codes.WARNED
 

@@ -45,6 +45,7 @@ STATE_BY_CLASS: Final = {
     CodeClass.EXCLUDED: UrlState.EXCLUDED,
     CodeClass.DISPLAY: UrlState.EXCLUDED,
     CodeClass.REDIRECT: UrlState.EXCLUDED,
+    CodeClass.ABSENT: UrlState.EXCLUDED,
     # It waits until it may be requested for the first time.
     CodeClass.PENDING: UrlState.TODO,
 }

@@ -9,6 +9,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from searchcrawl.codes import Code
+from searchcrawl.commit.part_sender import ENTRIES_AHEAD, PartSender
 from searchcrawl.exceptions import CrawlEnds
 from searchcrawl.http.side_requests import SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import BodyTooLarge
@@ -16,9 +17,7 @@ from searchcrawl.items import SitemapPart, SitemapUrl
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.sitemaps.fetching import (
-    ENTRIES_AHEAD,
     BodyRoom,
-    PartSender,
     SitemapBody,
     Validators,
     fetch_sitemap,
@@ -106,9 +105,13 @@ def test_parse_when_it_was_cut_then_its_validators_are_forgotten() -> None:
     assert (last.end.code, last.end.whole, last.end.etag, last.end.error) == (200, False, None, "cut gzip")
 
 
+def count(part: SitemapPart) -> int:
+    return len(part.urls) + len(part.children)
+
+
 def test_send_when_too_many_parts_are_on_their_way_then_it_waits_for_the_writer() -> None:
     sent: list[SitemapPart] = []
-    sender = PartSender(lambda part: sent.append(part) or True)
+    sender = PartSender(lambda part: sent.append(part) or True, count)
     part = SitemapPart(url=URL, children=("http://a.test/1.xml",) * (ENTRIES_AHEAD // 4 - 1))
     for _ in range(4):
         sender.send(part)
@@ -123,7 +126,7 @@ def test_send_when_too_many_parts_are_on_their_way_then_it_waits_for_the_writer(
 
 
 def test_send_when_the_run_ends_then_nobody_waits_for_ever() -> None:
-    sender = PartSender(lambda part: True)
+    sender = PartSender(lambda part: True, count)
     part = SitemapPart(url=URL, children=("http://a.test/1.xml",) * ENTRIES_AHEAD)
     sender.send(part)
     threading.Timer(0.1, sender.stop).start()
@@ -134,7 +137,7 @@ def test_send_when_the_run_ends_then_nobody_waits_for_ever() -> None:
 
 def test_send_when_nothing_is_listed_then_many_may_be_on_their_way() -> None:
     sent: list[SitemapPart] = []
-    sender = PartSender(lambda part: sent.append(part) or True)
+    sender = PartSender(lambda part: sent.append(part) or True, count)
 
     for _ in range(1_000):
         sender.send(SitemapPart(url=URL))

@@ -77,7 +77,7 @@ def load(root: Path, text: str, *, project: str = "") -> Source:
         ),
         (
             '[[display]]\nfrom = "http://a.test/"\nto = "ftp://b.test/"',
-            'display[0].to: not an http or https URL (got "ftp://b.test/")',
+            'display[0].to: not an http or https URL, or a file URL (got "ftp://b.test/")',
         ),
         (
             '[[display]]\nfrom = "http://a.test"\nto = "http://b.test/"\n[[display]]\nfrom = "http://A.test:80/"\nto = "http://c.test/"',

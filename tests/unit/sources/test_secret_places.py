@@ -165,6 +165,7 @@ def test_privacy_when_keys_are_listed_then_these_are_not_public() -> None:
     assert private == {
         **{f"login.{key}": Privacy.SHOWN for key in shown},
         "fetch.proxy": Privacy.SHOWN,
+        "table.url": Privacy.SHOWN,
         "fetch.headers": Privacy.SECRET,
         "login.password": Privacy.SILENT,
         "login.fields": Privacy.SILENT,

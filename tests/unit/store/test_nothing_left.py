@@ -33,6 +33,7 @@ KEPT_OF_ROW = {
     "referrer_id",
     "first_seen_ms",
     "sitemap_id",
+    "version",
     "run_id",
 }
 SET_ANEW = {"fetch_state", "code", "rule", "attempts", "failed_runs"}
