@@ -33,6 +33,12 @@ _BEGIN: Final = b"searchcrawl-"
 _ALLOW, _DENY, _LEVEL, _VALUE, _DISPLAY = (name.lower() for name in (ALLOW, DENY, LEVEL, VALUE, DISPLAY))
 _SAFE: Final = "!#$&'()*+,-./:;<>?@[]^_`{|}~"
 _LEVEL_KEYS: Final = {"allow", "deny"}
+#: A longer name is none: no index could keep it whole.
+_MOST_CHARS: Final = 1_000
+#: What no index keeps of a text, and a name that lost it would be another one.
+_UNWANTED: Final = frozenset(
+    {*map(chr, range(32)), "\ue000", "\ue001", "\ufffe", "\uffff", *map(chr, range(0xD800, 0xE000))}
+)
 
 AnswerHeaders = Sequence[tuple[bytes, bytes]]
 
@@ -139,9 +145,14 @@ def _decode(text: bytes) -> str:
     return unquote_to_bytes(text).decode("utf-8", "replace")
 
 
+def is_principal(name: str) -> bool:
+    """Whether it can be the name of a principal: as long as an index keeps it, and without control characters."""
+    return 0 < len(name) <= _MOST_CHARS and _UNWANTED.isdisjoint(name)
+
+
 def _read_principal(text: bytes) -> str:
     found = unquote_to_bytes(text).decode("utf-8")
-    if not found:
+    if not is_principal(found):
         raise ValueError("no name of a principal")
     return found
 
@@ -158,6 +169,8 @@ def _read_level(found: Any) -> Level:
     if not isinstance(found, dict) or not found.keys() <= _LEVEL_KEYS:
         raise ValueError("no level")
     lists = [found.get(key, []) for key in ("allow", "deny")]
-    if not all(isinstance(each, list) and all(isinstance(name, str) and name for name in each) for each in lists):
+    if not all(
+        isinstance(each, list) and all(isinstance(name, str) and is_principal(name) for name in each) for each in lists
+    ):
         raise ValueError("no names of principals")
     return Level(*(tuple(dict.fromkeys(each)) for each in lists))

@@ -160,6 +160,27 @@ FIELDS: Final = (
         is_returned=False,
         has_length=False,
     ),
+    IndexField(
+        "acl_allow",
+        FieldKind.NAME,
+        "the principals that may see the document, as `everyone`, `user:anna` or `group:staff`",
+        is_multi_valued=True,
+        is_returned=False,
+    ),
+    IndexField(
+        "acl_deny",
+        FieldKind.NAME,
+        "the principals that may not see it, though others of a user's may",
+        is_multi_valued=True,
+        is_returned=False,
+    ),
+    IndexField(
+        "acl_path",
+        FieldKind.NAME,
+        "the number of levels above it that restrict who may see it, as `=1`, and each principal that passes one, as `1:group:staff`",
+        is_multi_valued=True,
+        is_returned=False,
+    ),
 )
 
 #: The fields of a source's attributes, by the type of the attribute.

@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
+from searchcrawl.access import Access
+
 #: Names and values of an answer's headers, in their order.
 Headers = tuple[tuple[bytes, bytes], ...]
 #: So begins the ETag of a file in an archive: ours, not that of a server.
@@ -175,6 +177,7 @@ class Page:
     the page.
     ``text`` is what is indexed of the text. ``whole`` is all of it where that is more, and ``whole_digest`` its sha256 (hex).
     ``fallback`` says that ``text`` is not what the page says its main content is.
+    ``access`` is who may see the document; None: everyone.
     """
 
     title: str = ""
@@ -207,6 +210,7 @@ class Page:
     malformed: tuple[str, ...] = ()
     found: tuple[tuple[str, tuple[str, ...]], ...] = ()
     attributes: tuple[tuple[str, tuple[str | int | float, ...]], ...] = ()
+    access: Access | None = None
 
     @property
     def all_text(self) -> str:

@@ -55,6 +55,11 @@ class Kind:
         return tuple(f"{scheme}://" for scheme in self.ports)
 
     @property
+    def says_access(self) -> bool:
+        """Whether its answers may say who may see them, and have named values (``answer_headers``): a web server's may not."""
+        return not self.asks_beside
+
+    @property
     def is_listed(self) -> bool:
         """Whether a lister says what there is: a row is visited once that differs, and never by the time alone."""
         return bool(self.lister)

@@ -63,6 +63,7 @@ from searchcrawl.sources.loading import (
     read_start_urls,
     require_source_file,
 )
+from searchcrawl.sources.principals import SearchUser, build_user, find_principals
 from searchcrawl.store.documents import document_queries
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.opening import use_store
@@ -167,11 +168,14 @@ class Project:
         filters: Mapping[str, str | int] | None = None,
         facets: Sequence[str] | str = (),
         language: str = "",
+        as_user: str | None = None,
+        user_groups: Sequence[str] | str = (),
     ) -> Answer:
         """Searches the index: words, ``"a phrase"``, ``-word``, ``word*``, ``field:word``, as the command does.
 
         ``sort`` is the name of an attribute, with ``-`` before it the largest come first; ``language`` is the tag of that of
-        ``facet_names``. Raises UnknownAttribute, and ValueError, which names the argument, for ``rows`` outside 0 to 1000, a
+        ``facet_names``. With ``as_user`` only what this user may see is found; ``user_groups`` are groups that he is in besides those
+        that ``[principals]`` knows of. Raises UnknownAttribute, and ValueError, which names the argument, for ``rows`` outside 0 to 1000, a
         negative ``offset`` and what is of another type.
 
         >>> answer = project.search("kettle -lamp", facets=["source"])
@@ -182,6 +186,7 @@ class Project:
             if text is not None or argument in {"words", "language"}:
                 check_text(argument, text)
         search.check_page(rows, offset)
+        user = _read_user(as_user, user_groups)
         query = SearchQuery(
             words=words,
             source=source,
@@ -192,16 +197,20 @@ class Project:
             sort=sort,
             facets=list_texts("facets", facets),
         )
-        return build(Answer, search.remove_marks(search.ask(self._load(), query, language=language)))
+        return build(Answer, search.remove_marks(search.ask(self._load(), query, language=language, user=user)))
 
-    def explain(self, url: str, *, source: str | None = None) -> Explanation:
+    def explain(
+        self, url: str, *, source: str | None = None, as_user: str | None = None, user_groups: Sequence[str] | str = ()
+    ) -> Explanation:
         """Says why a URL is or is not in the index, as the source sees it, or the one that decides.
+
+        With ``as_user`` a step ``permissions`` says whether this user may see it, and why.
 
         >>> project.explain("http://elsewhere.test/").decided_by.key
         'scope.include_hosts'
         """
         check_text("url", url)
-        project = self._load()
+        project, user = self._load(), _read_user(as_user, user_groups)
         sources = (
             [load_source(project, check_text("source", source))]
             if source is not None
@@ -211,6 +220,8 @@ class Project:
             raise ConfigurationError("sources", "", "no source to ask: put one into sources/NAME.toml")
         with use_store(project) as database:
             first, *_ = explain_by_all(project, sources, database, url)
+        if user is not None:
+            first = first.add_verdict(find_principals(project, user))
         return build(Explanation, first.as_json())
 
     def plan(self, name: str) -> Plan:
@@ -459,6 +470,19 @@ def check_text(argument: str, value: object) -> str:
 
 def _refuse(argument: str, wanted: str, value: object) -> ValueError:
     return ValueError(f"{argument}: must be {wanted} (got {value!r})")
+
+
+def _read_user(name: str | None, groups: Sequence[str] | str) -> SearchUser | None:
+    """The user of a call; None without one."""
+    listed = list_texts("user_groups", groups)
+    if name is None:
+        if listed:
+            raise ValueError("user_groups: are those of a user: name him as as_user")
+        return None
+    try:
+        return build_user(check_text("as_user", name), listed)
+    except ValueError as error:
+        raise ValueError(f"as_user, user_groups: {error}") from None
 
 
 def check_code(code: object) -> None:

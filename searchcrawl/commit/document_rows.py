@@ -203,6 +203,7 @@ def build_record(document: Document) -> StoredPage:
             **({"headings": page.headings, "naming": page.naming} if page.headings else {}),
             **({"fallback": [str(fallback.reason), fallback.left, fallback.of]} if fallback is not None else {}),
             **({"attributes": attributes} if attributes else {}),
+            **({"access": [*page.access]} if page.access is not None else {}),
         },
     )
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from searchcrawl.access import Access, read_record
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.opening import use_cache
 from searchcrawl.commit.document_rows import resolve_again
@@ -118,23 +119,23 @@ def _write(run: Run, digests: Mapping[int, bytes | None]) -> None:
     reach("near.resolved")
 
 
-def _read_text(cache: DocumentCache, cut: CutText, row: NearRow) -> str | None:
-    """The indexed text of a document; None where it has no record, or one that cannot be read."""
+def _read_text(cache: DocumentCache, cut: CutText, row: NearRow) -> tuple[str, Access | None] | None:
+    """The indexed text of a document, and who may see it; None where it has no record, or one that cannot be read."""
     if row.place is None:
         return None
     try:
-        content = cache.read_fields(row.place, url=row.document.url).get("content")
+        record = cache.read_fields(row.place, url=row.document.url)
     except CacheError as error:
         logger.warning("%s; it is compared once it was fetched again", error)
         return None
-    return str(cut(content, row.document.url, row.mimetype) or "")
+    return str(cut(record.get("content"), row.document.url, row.mimetype) or ""), read_record(record)
 
 
 def _sign_all(run: Run, cache: DocumentCache, cut: CutText) -> Iterator[SignedDocument]:
     """All documents that may be copies; those that have changed get a signature."""
     for rows in _load_pages(run):
         unsigned = (row for row in rows if row.signature is None)
-        made = {row.url_id: sign(text) for row in unsigned if (text := _read_text(cache, cut, row)) is not None}
+        made = {row.url_id: sign(*text) for row in unsigned if (text := _read_text(cache, cut, row)) is not None}
         for part in split([*made]):
             signatures = {url_id: made[url_id] for url_id in part}
             run.write(duplicate_key_table.set_signatures, signatures=signatures)

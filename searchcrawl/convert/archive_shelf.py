@@ -14,6 +14,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from searchcrawl.answer_headers import list_permissions
 from searchcrawl.codes import Code, is_retried
 from searchcrawl.convert.archive_reader import ARCHIVE, Kept, find_archive, try_unpack
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES
@@ -303,5 +304,8 @@ def _inherit(headers: Headers, body: bytes) -> Headers:
     sent = {name.lower(): value for name, value in headers}
     validator = sent.get(b"etag") or sent.get(b"last-modified") or body
     robots = [(name, value) for name, value in headers if name.lower() == _ROBOTS]
-    digest = hashlib.sha256(validator).hexdigest()[:_DIGEST_CHARACTERS]
-    return (*robots, (b"ETag", f'{ARCHIVE_ETAG}{digest}"'.encode()))
+    # Who may see the archive may see its files; with other permissions they are other files.
+    permissions = list_permissions(headers)
+    digest = hashlib.sha256(validator + (repr(permissions).encode() if permissions else b""))
+    digits = digest.hexdigest()[:_DIGEST_CHARACTERS]
+    return (*robots, *permissions, (b"ETag", f'{ARCHIVE_ETAG}{digits}"'.encode()))

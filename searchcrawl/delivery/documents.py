@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from searchcrawl import clock, urls
+from searchcrawl import access, clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.delivery.freezing import load_of_hosts
 from searchcrawl.exceptions import ConfigurationError, DamagedRecord, UnknownSource
@@ -197,6 +197,7 @@ def build_indexed_document(
     """
     url = row.url if display is None else display.show(row.url, row.display_url)
     languages = record.get("languages") or list(filter(None, [record.get("language")]))
+    may_see = access.read_record(record)
     fields: dict[str, Any] = {
         "url": url,
         "access_url": row.url,
@@ -209,15 +210,16 @@ def build_indexed_document(
         "last_modified": clock.from_http_date(row.last_modified) or clock.from_file_date(record.get("modified")),
         "content_length": row.content_length,
         "checksum": row.fields_digest.hex(),
-        "text_signature": near_copies.sign(record.get("content") or ""),
+        "text_signature": near_copies.sign(record.get("content") or "", may_see),
         "first_seen": clock.from_ms(row.first_seen_ms),
         "crawled_at": clock.from_ms(row.last_fetched_ms),
         "duplicates": [shown for shown in _show_copies(duplicates, display) if shown != url],
         "anchor": list(anchors),
         "headings": list(record.get("headings", ())),
         **_copy_for_languages(record, languages),
-        # Added last, because an attribute may fill a field that every document has.
+        # After these, because an attribute may fill a field that every document has.
         **record.get("attributes", {}),
+        **access.list_fields(may_see),
     }
     return IndexedDocument(
         id=urls.document_id(source, row.url),

@@ -21,17 +21,21 @@ def compute_body_digest(
     robots_tags: str = "",
     canonical: str = "",
     attributes: str = "",
+    permissions: str = "",
     reading: str = "",
     refusal: str | None = None,
 ) -> bytes:
     """The sha256 of a body, and of everything else that decides what is made of these bytes.
 
-    These are the X-Robots-Tag headers, the canonical link, the headers that become attributes, those that say how to read
-    the bytes otherwise than they say themselves, and the rule of the index filter that refuses the document. So a page is
+    These are the X-Robots-Tag headers, the canonical link, the headers that become attributes, those that say who may see it or
+    how to read the bytes otherwise than they say themselves, and the rule of the index filter that refuses the document. So a page is
     read again when another rule refuses it, or none does any more.
     """
     digest = hashlib.sha256(body)
-    parts = (b"\0", robots_tags), (b"\0canonical ", canonical), (b"\0attributes ", attributes), (b"\0reading ", reading)
+    parts = (
+        *((b"\0", robots_tags), (b"\0canonical ", canonical), (b"\0attributes ", attributes)),
+        *((b"\0permissions ", permissions), (b"\0reading ", reading)),
+    )
     for label, text in parts:
         if text:
             digest.update(label + text.encode("utf-8", "surrogateescape"))
@@ -56,7 +60,7 @@ def compute_fields_digest(page: Page, *, known: bytes | None = None) -> bytes:
 def compute_copy_digest(page: Page) -> bytes:
     """The digest of what copies have in common.
 
-    It is without what they may differ in: what is not indexed of them, how their language is told, dates of files, which of
+    Who may see them is part of it. It is without what they may differ in: what is not indexed of them, how their language is told, dates of files, which of
     their text are headings, and a title that is the name of the file.
     """
     return _mark(_COPY_WAY, _digest_fields(page, of_copies=True))
@@ -110,6 +114,9 @@ def _digest_fields(page: Page, *, of_copies: bool = False) -> bytes:
     for field, values in page.attributes:
         # A page without attributes has the digest that it had before there were any.
         digest.update(orjson.dumps([field, values]))
+    if page.access is not None:
+        # A page that everyone may see has the digest that it had before there were any permissions.
+        digest.update(b"access " + orjson.dumps([*page.access]))
     if page.language_guess is not None and not of_copies:
         # What a page declares counts whatever its host has: with or without it, it may be sent with another language.
         digest.update(b"guess " + page.language_guess.encode())

@@ -14,6 +14,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from searchcrawl import clock
+from searchcrawl.access import find_access
+from searchcrawl.answer_headers import list_permissions
 from searchcrawl.codes import Code
 from searchcrawl.documents.digests import (
     compute_body_digest,
@@ -94,6 +96,7 @@ class BodyDigestPipeline:
             robots_tags=",".join(list_robots_tags(item.headers)),
             canonical=canonical or "",
             attributes=self._attributes.join_headers(item.headers) if self._attributes is not None else "",
+            permissions=repr(found) if (found := list_permissions(item.headers)) else "",
             reading=describe_reading(item.body, item.headers, item.mimetype),
             refusal=item.refusal,
         )
@@ -145,6 +148,10 @@ class FieldsPipeline:
         if self._groups:
             # Beside the attributes, of which the digest of the document is made: after an edit it is sent again.
             page = copy_with(page, attributes=(*page.attributes, ("groups", self._groups)))
+        if (access := find_access(item.headers)) is not None:
+            # What it says of other documents is for those alone who may see it.
+            links = tuple(link._replace(texts=()) for link in page.links)
+            page = copy_with(page, access=access, links=links)
         return item if page is item.page else copy_with(item, page=page)
 
 
@@ -264,9 +271,17 @@ class PageFilterPipeline:
             links = () if target is None or rule is not None else (target,)
             error = None if target is None else write_target(target.url)
             return Outcome(claim=claim, code=code, rule=rule, error=error, links=links, redirects=document.redirects)
-        # The Link header has precedence over the link element of the page.
-        canonical = index_filter.find_canonical_link(
-            document.canonical, page.canonical, own_url=claim.url, boundary=self._boundary, rewriting=self._rewriting
+        # The Link header has precedence over the link element of the page. Others may see the canonical page, and would learn of
+        # one that not everyone may see.
+        canonical = (
+            index_filter.find_canonical_link(
+                *(document.canonical, page.canonical),
+                own_url=claim.url,
+                boundary=self._boundary,
+                rewriting=self._rewriting,
+            )
+            if page.access is None
+            else None
         )
         display_url = document.display_url
         if self._display is not None:

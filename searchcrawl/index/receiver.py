@@ -8,6 +8,8 @@ kind of index needs three things:
 2. its name and its keys in the table ``[index]`` (class ``Index`` in ``sources/project.py``);
 3. the same in the tables ``[receivers.NAME]`` (``sources/receivers_table.py``).
 
+An index that keeps to the ``principals`` of a query says ``hides_documents = True``: another one is not searched as a user.
+
 The delivery calls it from one thread at a time. ``search`` and ``verify`` refuse a receiver that is no SearchIndex.
 """
 
@@ -76,6 +78,7 @@ class SearchQuery:
     that of an attribute has its suffix. ``attributes`` are the fields that may stand before a colon besides,
     as in ``version:2``, by their lower-case names. Without ``has_snippets`` no text is read for hits, and they need no
     other fields than those of NEAR_FIELDS.
+    With ``principals`` only documents are there that somebody with these may see (``access``); None: all.
     """
 
     words: str
@@ -88,6 +91,7 @@ class SearchQuery:
     facets: Sequence[str] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
     has_snippets: bool = True
+    principals: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +149,16 @@ class HurryingReceiver(Receiver, Protocol):
 class SpellingIndex(Protocol):
     """A SearchIndex that knows how words are spelled in it."""
 
-    def find_spellings(self, word: str) -> Sequence[str]:
-        """Words of the index that may be spelled like one that it does not have, in any order; a few hundred at most."""
+    def find_spellings(self, word: str, principals: Collection[str] | None = None) -> Sequence[str]:
+        """Words of the index that may be spelled like one that it does not have, in any order; a few hundred at most.
+
+        ``principals`` are as in a query. Words of other documents may be among them: a query tells.
+        """
+
+
+def hides_documents(index: object) -> bool:
+    """Whether a SearchIndex leaves out what the ``principals`` of a query may not see; each says so itself."""
+    return getattr(index, "hides_documents", False) is True
 
 
 @runtime_checkable

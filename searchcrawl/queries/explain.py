@@ -8,7 +8,7 @@ what is said if none before it holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
@@ -16,6 +16,7 @@ from typing import Any, Final
 from searchcrawl import urls
 from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of, is_failure
 from searchcrawl.html.raw_page import needs_scripts
+from searchcrawl.queries.explain_access import add_verdict
 from searchcrawl.queries.explain_context import (
     Context,
     SourceInputs,
@@ -69,6 +70,10 @@ class UrlExplanation:
         if self.context.inputs.is_gone:
             return self.context.facts is not None
         return self.context.is_known or not self.context.list_refusals()
+
+    def add_verdict(self, principals: Collection[str]) -> UrlExplanation:
+        """The explanation with whether a user with these principals may see the document, and why."""
+        return replace(self, steps=add_verdict(self.steps, self.context, principals))
 
     def as_json(self, others: Sequence[UrlExplanation] = ()) -> dict[str, Any]:
         """What ``explain --json`` prints: this source's explanation, and the verdicts of ``others``."""

@@ -15,6 +15,7 @@ from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import CANONICAL_ETAG, Document, Fallback, FallbackReason, Guess, Outcome, Place
 from searchcrawl.politeness.backoff import explain_block
+from searchcrawl.queries.explain_access import show_access
 from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.queries.explain_reasons import Step
 from searchcrawl.queries.explain_targets import find_last_url, show_canonical, show_leads, show_redirects
@@ -544,6 +545,7 @@ _OF_ROW: Final[Sequence[Callable[[Context, UrlFacts], Iterator[Step]]]] = (
     _show_answer,
     _show_rendering,
     _show_content,
+    show_access,
     _show_kept,
     show_canonical,
     _show_duplicates,

@@ -50,6 +50,7 @@ from searchcrawl.index.receiver import (
     SearchIndex,
     SearchQuery,
     SpellingIndex,
+    hides_documents,
 )
 from searchcrawl.index_fields import FIELDS, attribute_type, split_attribute_field
 from searchcrawl.rules.near_copies import NearGroups
@@ -57,7 +58,8 @@ from searchcrawl.sources.attribute_table import Attributes, Registered, choose_s
 from searchcrawl.sources.checking import guess
 from searchcrawl.sources.effective import load_registered
 from searchcrawl.sources.loading import list_source_names, load_source, load_sources
-from searchcrawl.sources.project import Project
+from searchcrawl.sources.principals import SearchUser, find_principals
+from searchcrawl.sources.project import FILE, Project
 from searchcrawl.store.documents.comparison_table import WINDOWS
 from searchcrawl.store.opening import use_store
 from searchcrawl.store.runs import run_table
@@ -84,6 +86,8 @@ _EMPTY_INDEX: Final = "the index has no documents"
 _MOST_WORDS: Final = 10
 _MOST_CHARS: Final = 300
 _LEAST_SPELLED_CHARS: Final = 4
+#: So many words are looked for among what a user may see.
+_MOST_SPELLINGS: Final = 5
 #: The least similarity of a word to the one that is suggested for it, as difflib counts it.
 _LEAST_SIMILARITY: Final = 0.7
 
@@ -216,11 +220,18 @@ def check_page(rows: int, offset: int) -> None:
         raise ValueError(f"offset: must be 0 to {MOST_OFFSET} (got {offset})")
 
 
-def ask(project: Project, query: SearchQuery, *, language: str = "") -> dict[str, Any]:
+def ask(project: Project, query: SearchQuery, *, language: str = "", user: SearchUser | None = None) -> dict[str, Any]:
     """The answer of a project to a query, as ``search`` gives it, with what its groups and its index explain.
 
-    ``language`` is that of the texts for values. Raises UnknownSource besides what ``search`` raises.
+    ``language`` is that of the texts for values. It has what ``user`` may see; None: all. Raises UnknownSource besides what
+    ``search`` raises, and ConfigurationError where there must be a user, or nobody knows what groups he is in.
     """
+    if user is not None:
+        query = replace(query, principals=find_principals(project, user))
+    elif project.require_user:
+        raise ConfigurationError(
+            FILE, "require_user", "a search must say as which user it is made: search --as-user NAME"
+        )
     if query.source is not None:
         query = replace(query, source=require_source(project, query.source))
     fields = read_known_fields(project, query)
@@ -228,7 +239,8 @@ def ask(project: Project, query: SearchQuery, *, language: str = "") -> dict[str
     with use_index(project) as index:
         found = search(index, query, fields=fields, shown=shown, collapses=read_collapses(project))
         of_groups = check_groups(project, query.groups)
-        of_index = explain_index(project, index, query.source)
+        # It names sources, and counts documents that are not for everyone.
+        of_index = explain_index(project, index, query.source) if user is None else []
     # That an index was lost explains that it is empty.
     of_query = [note for note in found["notes"] if note != _EMPTY_INDEX or not of_index]
     return {**found, "notes": [*of_query, *of_groups, *of_index]}
@@ -254,6 +266,8 @@ def search(
     """
     if not isinstance(receiver, SearchIndex):
         raise UnsupportedByIndex(f"{type(receiver).__name__} cannot be searched")
+    if query.principals is not None and not hides_documents(receiver):
+        raise UnsupportedByIndex(f"{type(receiver).__name__} cannot be searched as a user: it hides nothing")
     query = replace(query, sort=None) if query.sort in _BY_SCORE else query
     asked = query if fields is None else _translate_names(query, fields)
     answer = receiver.search(asked) if collapses is None else search_grouped(receiver, asked, collapses)
@@ -419,6 +433,8 @@ def _explain_nothing(index: SearchIndex, query: SearchQuery, names: Mapping[str,
     limits = list(_show_limits(query, names))
     if count("*") == 0:
         reason = f"there is no document with {' and '.join(limits)}" if limits else _EMPTY_INDEX
+        if query.principals is not None:
+            reason = f"the user may see no document{' with ' if limits else ''}{' and '.join(limits)}"
         return [*notes, reason], None
     missing = [each for each in _required(asked) if count(to_words(each)) == 0]
     missing = [each for each in missing if not _is_faulty(each)]
@@ -428,7 +444,7 @@ def _explain_nothing(index: SearchIndex, query: SearchQuery, names: Mapping[str,
         notes.append(f"no document has {to_words(each)}{where}")
     if not missing and not notes:
         notes.append("no document has all of this, although each part alone is found")
-    return notes, _suggest(index, asked, missing, count)
+    return notes, _suggest(index, query, asked, missing, count)
 
 
 def _read_faults(asked: Query, query: SearchQuery) -> Iterator[str]:
@@ -491,12 +507,14 @@ def _show_limits(query: SearchQuery, names: Mapping[str, str]) -> Iterator[str]:
     yield from (f"{names.get(field, field)} {value}" for field, value in query.filters)
 
 
-def _suggest(index: SearchIndex, asked: Query, missing: list[Clause], count: Callable[[str], int]) -> str | None:
+def _suggest(
+    index: SearchIndex, query: SearchQuery, asked: Query, missing: list[Clause], count: Callable[[str], int]
+) -> str | None:
     """The query with the words that no document has spelled as in the index, or without them; None if it finds nothing."""
     if not missing:
         return None
     required = _required(asked)
-    spelled = [_spell(index, each) if each in missing else each for each in required]
+    spelled = [_spell(index, query, each, count) if each in missing else each for each in required]
     excluded = asked.excluded if isinstance(asked, AllOf) else ()
     for parts in (spelled, [each for each in required if each not in missing]):
         kept = tuple(each for each in parts if each is not None and not _is_faulty(each))
@@ -506,8 +524,11 @@ def _suggest(index: SearchIndex, asked: Query, missing: list[Clause], count: Cal
     return None
 
 
-def _spell(index: SearchIndex, clause: Clause) -> Term | None:
-    """The word as it is spelled in the index, a URL as one of a document; None if there is none like it."""
+def _spell(index: SearchIndex, query: SearchQuery, clause: Clause, count: Callable[[str], int]) -> Term | None:
+    """The word as it is spelled in the index, a URL as one of a document; None if there is none like it.
+
+    A user gets no word of documents that he may not see.
+    """
     if isinstance(clause, Term) and clause.field is None and "://" in clause.text:
         return replace(clause, field="url")
     if not isinstance(clause, Term) or clause.phrase or clause.prefix or not isinstance(index, SpellingIndex):
@@ -515,5 +536,7 @@ def _spell(index: SearchIndex, clause: Clause) -> Term | None:
     if len(clause.text) < _LEAST_SPELLED_CHARS or not clause.text.isalnum():
         return None
     word = clause.text.lower()
-    found = difflib.get_close_matches(word, index.find_spellings(word), n=1, cutoff=_LEAST_SIMILARITY)
-    return replace(clause, text=found[0]) if found else None
+    known, most = index.find_spellings(word, query.principals), 1 if query.principals is None else _MOST_SPELLINGS
+    close = difflib.get_close_matches(word, known, n=most, cutoff=_LEAST_SIMILARITY)
+    found = (replace(clause, text=text) for text in close)
+    return next((term for term in found if query.principals is None or count(to_words(term))), None)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from searchcrawl import clock
+from searchcrawl.answer_headers import list_values
 from searchcrawl.index_fields import FIRST_MOMENT, LAST_MOMENT
 
 #: The most values of an attribute in one document.
@@ -21,11 +22,14 @@ _SLASHED: Final = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2})(?![0-9])")
 # Numbers are doubles in the index, which have every whole number up to this one.
 _MOST_WHOLE: Final = 2**53
 
+#: How the origins of values begin that a source says beside a document (``answer_headers``).
+_OF_VALUES: Final = ("column:", "file:")
+
 Value = str | int | float
 
 
 class Mapped(NamedTuple):
-    """An attribute and where it comes from: ``origin`` is ``meta:NAME``, ``header:NAME`` or ``jsonld:NAME``."""
+    """An attribute and where it comes from: ``origin`` is ``meta:NAME``, ``jsonld:NAME``, ``header:NAME``, ``column:NAME`` or ``file:NAME``."""
 
     origin: str
     attribute: str
@@ -48,15 +52,20 @@ class AttributeMap:
     def __init__(self, mapped: Iterable[Mapped], *, desc_fallback: bool = False) -> None:
         self.mapped = tuple(mapped)
         self.desc_fallback = desc_fallback
-        self.attribute_origins = frozenset(each.origin for each in self.mapped if not each.origin.startswith("header:"))
+        origins = frozenset(each.origin for each in self.mapped)
+        self._values = frozenset(each for each in origins if each.startswith(_OF_VALUES))
+        self.attribute_origins = frozenset(each for each in origins - self._values if not each.startswith("header:"))
         self.unreadable: Counter[str] = Counter()
         self._headers = frozenset(
             each.origin.partition(":")[2].encode() for each in self.mapped if each.origin.startswith("header:")
         )
 
     def find_in_headers(self, headers: Sequence[tuple[bytes, bytes]]) -> dict[str, list[str]]:
-        """The values of the headers that are mapped, by origin."""
+        """The values of the headers that are mapped, and the named values that are, by origin."""
         found: dict[str, list[str]] = {}
+        for origin, text in list_values(headers) if self._values else ():
+            if origin in self._values:
+                found.setdefault(origin, []).append(text)
         if self._headers:
             for name, value in headers:
                 lowered = name.lower()

@@ -11,10 +11,14 @@ of earlier texts that agree in one of the bands of places.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import Final
 
+import orjson
 import xxhash
+
+from searchcrawl.access import Access
 
 #: How many places a signature has, a byte each.
 PLACES: Final = 64
@@ -45,8 +49,11 @@ def _build_cuts() -> bytes:
 _CUTS: Final = _build_cuts()
 
 
-def sign(text: str) -> str:
-    """The signature of a text, in hexadecimal digits after its version; empty for a text that says too little."""
+def sign(text: str, access: Access | None = None) -> str:
+    """The signature of a text, in hexadecimal digits after its version; empty for a text that says too little.
+
+    Texts that others may see are not near to each other: ``access`` is who may see this one, None: everyone.
+    """
     pieces = text.encode("utf-8", "surrogatepass").translate(_CUTS).split(b"\n")
     if len(pieces) < _LEAST_PIECES:
         return ""
@@ -62,7 +69,14 @@ def sign(text: str) -> str:
         if least[place] == _UNSET:
             # Into which no hash fell, has that of the next place (Shrivastava and Li 2014).
             least[place] = least[place + 1 if place + 1 < PLACES else 0]
-    return _VERSION + bytes([number >> 8 & 255 for number in least]).hex()
+    places = bytes([number >> 8 & 255 for number in least])
+    return _VERSION + (places if access is None else _hide(places, access)).hex()
+
+
+def _hide(places: bytes, access: Access) -> bytes:
+    """The places of a text that not everyone may see: equal to those of such texts alone that the same principals may see."""
+    key = hashlib.shake_256(orjson.dumps([*access])).digest(PLACES)
+    return (int.from_bytes(places) ^ int.from_bytes(key)).to_bytes(PLACES)
 
 
 def count_equal_places(one: str, other: str) -> int:

@@ -1,8 +1,8 @@
 """The ``[attributes]`` of a source: which values of its pages become which search attribute (A5, A6, A8).
 
 A key with a colon names a place in the page: ``meta:NAME`` (a meta element by its name, property or http-equiv),
-``header:NAME`` (a header of the answer), ``jsonld:NAME`` (a key of a JSON-LD object, ``jsonld:NAME.NAME`` of one in it).
-Upper and lower case are equal. All other keys are fields of the model.
+``header:NAME`` (a header of the answer), ``jsonld:NAME`` (a key of a JSON-LD object, ``jsonld:NAME.NAME`` of one in it),
+``column:NAME`` (a column of the row that is the document), ``file:NAME`` (what is known of a file beside its content). Upper and lower case are equal. All other keys are fields of the model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FIXED: Final = {
 #: The other names that a query may use; no attribute has such a name.
 OWN: Final = frozenset({"score", *(field.name for field in FIELDS if not field.is_fixed)})
 
-_KINDS: Final = ("meta", "header", "jsonld")
+_KINDS: Final = ("meta", "header", "jsonld", "column", "file")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MAX_SOURCE_CHARS: Final = 200
@@ -35,7 +35,7 @@ _TRANSLATION: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
 
 
 class AttributeOrigin(NamedTuple):
-    """The place of values: ``meta``, ``header`` or ``jsonld``, and the name there in lower case."""
+    """The place of values: ``meta``, ``header``, ``jsonld``, ``column`` or ``file``, and the name there in lower case."""
 
     kind: str
     name: str
@@ -147,7 +147,7 @@ def _parse_origin(key: str) -> AttributeOrigin:
     kind, _, name = key.partition(":")
     kind, name = kind.strip().lower(), name.strip().lower()
     if kind not in _KINDS or not name or not name.isprintable() or len(name) > _MAX_SOURCE_CHARS:
-        refuse('must be "meta:NAME", "header:NAME" or "jsonld:NAME"', key=key)
+        refuse('must be "meta:NAME", "header:NAME", "jsonld:NAME", "column:NAME" or "file:NAME"', key=key)
     # What no page can have would be looked for in vain.
     if kind == "header" and not _HEADER.fullmatch(name):
         refuse("is no name of a header", key=key)

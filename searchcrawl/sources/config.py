@@ -418,8 +418,8 @@ class Tables(OwnTables):
     copies: Copies = key(Copies, "Which documents are copies of each other, and what becomes of near copies.")
     attributes: Attributes = key(
         Attributes,
-        'Further keys map a value of the page to an attribute: `"meta:NAME"`, `"header:NAME"` or '
-        '`"jsonld:NAME"` (of a value within it `"jsonld:NAME.NAME"`) `= "ATTRIBUTE"`.',
+        'Further keys map a value of the document to an attribute: `"meta:NAME"`, `"header:NAME"`, `"jsonld:NAME"` (of a '
+        'value within it `"jsonld:NAME.NAME"`), `"column:NAME"` of a row or `"file:NAME"` of a file `= "ATTRIBUTE"`.',
     )
     display: Annotated[ListOf[Display], AfterValidator(_check_displays)] = key(
         (), "URLs that are shown differently from how they are fetched."

@@ -53,6 +53,7 @@ from searchcrawl.sources.plugin_classes import (
     import_converter,
     import_spider,
 )
+from searchcrawl.sources.principals import find_principals_errors
 from searchcrawl.sources.project import FILE, Project, ProjectFile
 from searchcrawl.sources.receivers import (
     find_feed_errors,
@@ -473,7 +474,7 @@ def find_project_errors(project: Project) -> list[ConfigurationError]:
     for mimetype, plugin in project.converters.items():
         key = join_key(("converters", mimetype))
         errors += find_error(partial(import_converter, plugin, file=FILE, key=key, root=project.root))
-    return [*errors, *find_receiver_errors(project)]
+    return [*errors, *find_receiver_errors(project), *find_principals_errors(project)]
 
 
 def _find_unknown_sources(project: Project) -> list[ConfigurationError]:

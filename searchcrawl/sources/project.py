@@ -304,6 +304,21 @@ class Logs(Table):
     backups: Count = key(2, "How many logs that were put aside are kept.", unit="files")
 
 
+class Principals(Table):
+    """Which groups a user is in: what all of these say is taken together."""
+
+    file: FilePath | None = key(
+        None,
+        "A CSV file of users and their groups, a line each: `anna,staff`; `group:staff,all` puts a group into another.",
+    )
+    system: bool = key(False, "Take the groups that the accounts of this machine are in, with `uid:` and `gid:`.")
+    class_: PluginName | None = Field(
+        None,
+        alias="class",
+        description="A class of your own: its method `expand(user)` gives the groups of a user. It is asked again after 5 minutes.",
+    )
+
+
 class ProjectFile(Table):
     """All keys of searchcrawl.toml."""
 
@@ -318,6 +333,8 @@ class ProjectFile(Table):
         dict,
         "Who gets the documents of sources besides the index; a source names those that it has in its `receivers`.",
     )
+    principals: Principals = key(Principals, "Which groups a user is in, for `search --as-user`.")
+    require_user: bool = key(False, "Refuse a search that does not say as which user it is made (`--as-user`).")
     logs: Logs = key(Logs, "The log of each source.")
     notify: Notify = key(
         Notify,

@@ -10,6 +10,7 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.selector import Selector
 
 from searchcrawl import clock, plugins
+from searchcrawl.answer_headers import drop_own
 from searchcrawl.convert.registry import Registry
 from searchcrawl.convert.user_converter import list_user_converters
 from searchcrawl.http.headers_middleware import read_canonical
@@ -80,7 +81,8 @@ class WebSpider(SourceSpider):
 
     def build_document(self, answer: FetchedAnswer) -> Document:
         """The document of an answer, before it is read."""
-        headers = answer.headers
+        # A web server is not asked who may see what, and what it says would reach the records.
+        headers = answer.headers if self.run.source.kind.says_access else drop_own(answer.headers)
         last = {name.lower(): value for name, value in headers}
         canonical = None
         if b"link" in last:

@@ -28,7 +28,8 @@ class Extended:
         for path, block in _BLOCK.findall(text):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(block, "utf-8")
-        start = "import sys\n\nfrom searchcrawl.__main__ import main\n\nsys.argv[0] = 'searchcrawl'\nmain()\n"
+        # Worker processes load it as well.
+        start = "import sys\n\nfrom searchcrawl.__main__ import main\n\nif __name__ == '__main__':\n    sys.argv[0] = 'searchcrawl'\n    main()\n"
         (folder / "run.py").write_text(f"{lines}\n{start}", "utf-8")
 
     def command(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -22,7 +22,7 @@ from searchcrawl.answer_headers import (
     [
         Permissions(("everyone",)),
         Permissions(("user:anna", "group:Vertrieb Süd"), ("sid:S-1-5-21-1",)),
-        Permissions(("user:100%=a,b;c\nd",), (), (Level(("group:x",), ("user:y",)), Level(("ü",)))),
+        Permissions(("user:100%=a,b;c d",), (), (Level(("group:x",), ("user:y",)), Level(("ü",)))),
         Permissions(tuple(f"group:{number}" for number in range(3_000))),
     ],
 )
@@ -58,6 +58,8 @@ def test_permissions_when_nobody_is_allowed_then_nobody_may_see_the_document(
     "header",
     [
         (b"Searchcrawl-Allow", b""),
+        (b"Searchcrawl-Allow", b"user:a%0Ab"),
+        (b"Searchcrawl-Deny", b"user:" + b"a" * 1_000),
         (b"Searchcrawl-Allow", b"%ff"),
         (b"Searchcrawl-Deny", b"%ed%a0%80"),
         (b"Searchcrawl-Level", b"everyone"),
@@ -65,6 +67,7 @@ def test_permissions_when_nobody_is_allowed_then_nobody_may_see_the_document(
         (b"Searchcrawl-Level", b'["everyone"]'),
         (b"Searchcrawl-Level", b'[{"allow":"everyone"}]'),
         (b"Searchcrawl-Level", b'[{"allow":[1]}]'),
+        (b"Searchcrawl-Level", b'[{"allow":[""]}]'),
         (b"Searchcrawl-Level", b'[{"allow":["everyone"],"denied":[]}]'),
         (b"Searchcrawl-Level", b"[" * 100_000),
     ],

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from searchcrawl.cli import as_user
 from searchcrawl.cli.command import BaseCommand, Option
 from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import print_line, print_object
@@ -13,6 +14,7 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.queries.explain import UrlExplanation, explain_by_all
 from searchcrawl.queries.explain_steps import add_live_answer
 from searchcrawl.queries.status import list_gone_sources
+from searchcrawl.sources.principals import find_principals
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.opening import use_store
@@ -25,7 +27,13 @@ class Command(BaseCommand):
     options = (
         Option("--live", "ask the site too (one request, and its robots.txt)"),
         Option("--source NAME", "as this source sees it; else the one that decides"),
+        Option("--as-user NAME", "whether this user may see it, and why"),
+        as_user.OPTIONS[1],
     )
+
+    def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().check_use(args, opts)
+        opts.user = as_user.read_user(opts)
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
@@ -38,6 +46,8 @@ class Command(BaseCommand):
             first, *others = explain_by_all(project, sources, database, args[0], gone=names)
             if opts.live and not first.context.inputs.is_gone:
                 first = self._add_live_step(first, project, database)
+            if opts.user is not None:
+                first = first.add_verdict(find_principals(project, opts.user))
         others = [other for other in others if other.is_relevant]
         if opts.json:
             print_object(first.as_json(others))

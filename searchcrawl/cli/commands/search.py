@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.padding import Padding
 
+from searchcrawl.cli import as_user
 from searchcrawl.cli.command import BaseCommand, Option, UsageError, whole_number
 from searchcrawl.cli.output import console_for_answers, print_note, print_object, print_table, styled
 from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
@@ -42,6 +43,7 @@ class Command(BaseCommand):
         Option("--sort NAME", "by an attribute; --sort=-NAME or 'NAME desc' begins with the largest"),
         Option("--filter NAME:VALUE", "exact value of an attribute (may be repeated)", repeatable=True),
         Option("--facet NAME", "count an attribute's values (may be repeated)", repeatable=True),
+        *as_user.OPTIONS,
     )
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -53,6 +55,7 @@ class Command(BaseCommand):
             search.check_page(opts.rows, opts.offset)
         except ValueError as error:
             raise UsageError(f"--{error}") from None
+        opts.user = as_user.read_user(opts)
         opts.sort = _order(opts.sort)
         for text in opts.filter:
             if not all(text.partition(":")[::2]):
@@ -69,7 +72,7 @@ class Command(BaseCommand):
             sort=opts.sort,
             facets=list(dict.fromkeys(opts.facet)),
         )
-        found = search.ask(self.load_project(), query, language=opts.language or _read_language())
+        found = search.ask(self.load_project(), query, language=opts.language or _read_language(), user=opts.user)
         if opts.json:
             print_object(search.remove_marks(found))
         else:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 import tantivy
 from tantivy import Occur
 
+from searchcrawl.access import ALLOW_FIELD, DENY_FIELD, PATH_FIELD, build_terms
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.forms import build_folder, build_stemmer, find_optional, find_required, find_stemmed, find_stems
 from searchcrawl.index.local import schema
@@ -54,17 +55,19 @@ class QueryBuilder:
         self._parser = tantivy.Index(self._schema)
         self._analyzer = build_stemmer("")
 
-    def build(self, query: SearchQuery, languages: Sequence[str] = ()) -> tantivy.Query:
+    def build(self, query: SearchQuery, languages: Sequence[str] = (), counts: Sequence[str] = ()) -> tantivy.Query:
         """The documents with the words of a query, within its filters, without tombstones.
 
-        ``languages`` are those of LANGUAGES that the index holds: words are looked for in their forms, too.
+        ``languages`` are those of LANGUAGES that the index holds: words are looked for in their forms, too. ``counts`` are
+        the numbers of levels that its documents have (``access.build_terms``).
         """
         asked = parse(query.words, query.attributes)
         words = self._clause(asked, languages)
         if words is None:
             return tantivy.Query.empty_query()
         near = [(Occur.Should, each) for each in self._sequences(find_sequence(asked))]
-        parts = [(Occur.Must, words), *near, *((Occur.Must, _without_score(each)) for each in self._filters(query))]
+        filters = [*self._filters(query), *self._filters_of_user(query.principals, counts)]
+        parts = [(Occur.Must, words), *near, *((Occur.Must, _without_score(each)) for each in filters)]
         return tantivy.Query.boolean_query([*parts, (Occur.MustNot, self.tombstones())])
 
     def documents(self, source: str | None) -> tantivy.Query:
@@ -245,6 +248,21 @@ class QueryBuilder:
             yield tantivy.Query.boolean_query([(Occur.Should, self._term("groups", group)) for group in query.groups])
         for name, value in query.filters:
             yield self._filter(name, value)
+
+    def _filters_of_user(self, principals: Collection[str] | None, counts: Sequence[str]) -> Iterator[tantivy.Query]:
+        """What somebody with these principals may see; nothing for None."""
+        if principals is None:
+            return
+        wanted = build_terms(principals, counts)
+        denied = self._any_of(DENY_FIELD, wanted.principals)
+        allowed = [(Occur.Must, self._any_of(ALLOW_FIELD, wanted.principals)), (Occur.MustNot, denied)]
+        yield tantivy.Query.boolean_query(allowed)
+        for terms in wanted.paths:
+            yield self._any_of(PATH_FIELD, terms)
+
+    def _any_of(self, field: str, terms: Sequence[str]) -> tantivy.Query:
+        """The documents that have one of some terms, of which there may be thousands."""
+        return tantivy.Query.term_set_query(self._schema, field, terms)
 
     def _filter(self, name: str, value: str) -> tantivy.Query:
         kind = attribute_type(name)

@@ -77,6 +77,8 @@ class LocalReceiver(SearchIndex):
     Documents and removals that are not newer than what the index has are acknowledged and ignored.
     """
 
+    hides_documents: Final = True
+
     def __init__(self, path: Path, *, lock_timeout_seconds: float = 30) -> None:
         self._path = path
         self._lock_timeout_seconds = lock_timeout_seconds
@@ -130,7 +132,7 @@ class LocalReceiver(SearchIndex):
         with self._reading() as searcher:
             return search(searcher, self._queries, query)
 
-    def find_spellings(self, word: str) -> Sequence[str]:
+    def find_spellings(self, word: str, principals: Collection[str] | None = None) -> Sequence[str]:
         """Words of the index that may be spelled like one that it does not have (SpellingIndex)."""
         with self._reading() as searcher:
             return [] if searcher is None else find_spellings(searcher, word)

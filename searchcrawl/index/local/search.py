@@ -23,6 +23,7 @@ import orjson
 import tantivy
 from tantivy import Occur
 
+from searchcrawl.access import COUNT_MARK, PATH_FIELD
 from searchcrawl.index.characters import CJK_RUN, POINTED, POINTS, UNACCENTED
 from searchcrawl.index.forms import find_beginnings, fold, most_added
 from searchcrawl.index.local.query import QueryBuilder, find_column, find_sort_field, format_facet_value, has_ties
@@ -50,7 +51,8 @@ def search(searcher: tantivy.Searcher | None, queries: QueryBuilder, query: Sear
     if searcher is None:
         return SearchAnswer(total=0, facets={name: {} for name in columns})
     languages = sorted(find_analysed(str(tag) for tag, _ in searcher.terms_with_prefix("languages", "")))
-    wanted = queries.build(query, languages)
+    counts = [str(term) for term, _ in searcher.terms_with_prefix(PATH_FIELD, COUNT_MARK)]
+    wanted = queries.build(query, languages, counts)
     total, found = _find(searcher, queries, wanted, query, order_by)
     facets = {name: _count_values(searcher, wanted, name, path) for name, path in columns.items()}
     return SearchAnswer(total=total, hits=_read_hits(searcher, queries, found, query, languages), facets=facets)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from searchcrawl.access import ALLOW_FIELD, DENY_FIELD, PATH_FIELD, build_terms
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.characters import is_cjk
 from searchcrawl.index.forms import find_beginnings, find_optional, find_required, find_stemmed, fold, lower, most_added
@@ -62,11 +63,17 @@ _MOST_FORMS: Final = 240
 _NO_DOCUMENT: Final = "(*:* -*:*)"
 
 
-def build_parameters(query: SearchQuery, languages: Sequence[str] = ()) -> dict[str, Any]:
+#: Between terms: no principal has it (``answer_headers.is_principal``).
+_BETWEEN: Final = "\x1f"
+
+
+def build_parameters(query: SearchQuery, languages: Sequence[str] = (), counts: Sequence[str] = ()) -> dict[str, Any]:
     """The parameters of /select; raises UnsupportedByIndex for a field that cannot be a filter, facet or order.
 
-    ``languages`` are those of LANGUAGES that the index holds: words are looked for in their forms, too.
+    ``languages`` are those of LANGUAGES that the index holds: words are looked for in their forms, too. ``counts`` are the
+    numbers of levels that its documents have (``access.build_terms``).
     """
+    of_user = build_filters_of_user(query.principals, counts)
     positive, exclusions = _split(parse(query.words, query.attributes))
     filters = [f"{{!lucene q.op=OR cache=false}}*:* -{render(term)}" for term in exclusions]
     if query.source is not None:
@@ -79,13 +86,33 @@ def build_parameters(query: SearchQuery, languages: Sequence[str] = ()) -> dict[
         "defType": "lucene",
         # What analysis makes of one word in a field of a language is all required.
         "q.op": "AND",
-        "fq": filters,
+        **of_user,
+        "fq": [*filters, *of_user.get("fq", ())],
         "fl": _RETURNED if query.has_snippets else _OF_NEAR,
         "rows": query.rows,
         "start": query.start,
         "sort": _order(query.sort),
         **_facets(query),
         **(_highlighting(positive, languages) if query.has_snippets else {}),
+    }
+
+
+def build_filters_of_user(principals: Collection[str] | None, counts: Sequence[str]) -> dict[str, Any]:
+    """The filters ``fq`` for what somebody with these principals may see, and their parameters; none for None.
+
+    A query of terms has no limit on their number.
+    """
+    if principals is None:
+        return {}
+    wanted = build_terms(principals, counts)
+    terms = {"user_terms": wanted.principals, **{f"path_terms_{n}": each for n, each in enumerate(wanted.paths)}}
+    path = [f"{{!terms f={PATH_FIELD} separator=$between v=$path_terms_{n}}}" for n in range(len(wanted.paths))]
+    return {
+        "fq": ["{!bool filter=$user_allowed must_not=$user_denied}", *path],
+        "user_allowed": f"{{!terms f={ALLOW_FIELD} separator=$between v=$user_terms}}",
+        "user_denied": f"{{!terms f={DENY_FIELD} separator=$between v=$user_terms}}",
+        "between": _BETWEEN,
+        **{name: _BETWEEN.join(each) for name, each in terms.items()},
     }
 
 

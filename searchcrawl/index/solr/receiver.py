@@ -13,6 +13,7 @@ import orjson
 import pysolr
 
 from searchcrawl import clock
+from searchcrawl.access import COUNT_MARK, PATH_FIELD
 from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
 from searchcrawl.index.receiver import (
     HIT_END,
@@ -27,7 +28,12 @@ from searchcrawl.index.receiver import (
 )
 from searchcrawl.index.sanitising import format_number
 from searchcrawl.index.snippets import leave_out_title, shorten
-from searchcrawl.index.solr.query import build_parameters, build_spelling_parameters, find_value_field
+from searchcrawl.index.solr.query import (
+    build_filters_of_user,
+    build_parameters,
+    build_spelling_parameters,
+    find_value_field,
+)
 from searchcrawl.index.solr.transport import SolrRefusal, SolrSession, hide_secrets, misconfigured
 from searchcrawl.index.solr.update import SolrUpdates
 from searchcrawl.index_fields import FIELDS, FieldKind, attribute_type, find_analysed
@@ -48,8 +54,9 @@ _ENTRY_FIELDS: Final = "id,crawl_version,checksum,url,access_url,depth"
 #: The versions of documents that are asked for by their ids.
 _OF_VERSIONS: Final = {"fl": "id,crawl_version", "rows": _SCAN_ROWS, "omitHeader": "false"}
 _OF_LANGUAGES: Final = {"facet": "true", "facet.field": "languages", "facet.mincount": 1, "facet.limit": -1}
-#: For so long an answer to which languages the index holds is used again.
-_LANGUAGES_SECONDS: Final = 60.0
+_OF_LEVELS: Final = {**_OF_LANGUAGES, "facet.field": PATH_FIELD, "facet.prefix": COUNT_MARK}
+#: For so long an answer to which languages the index holds, or how many levels its documents have, is used again.
+_KEPT_SECONDS: Final = 60.0
 _PROBE_SECONDS: Final = 5.0
 #: For so long a Solr that answers, and does not replay its log, is not asked again: none starts anew so fast.
 _LOOK_SECONDS: Final = 1.0
@@ -71,6 +78,8 @@ class SolrReceiver(SearchIndex):
     the first call. Each method tries once: the delivery repeats calls.
     """
 
+    hides_documents: Final = True
+
     def __init__(
         self,
         url: str,
@@ -89,8 +98,8 @@ class SolrReceiver(SearchIndex):
         self._session.auth = self._beside.auth = auth
         self._updates = SolrUpdates(self._session, self._beside, address)
         self._warned = False
-        self._languages: list[str] | None = None
-        self._languages_end = self._looked_end = 0.0
+        self._kept: dict[str, tuple[float, list[str]]] = {}
+        self._looked_end = 0.0
         self._solr = pysolr.Solr(address, session=self._session, timeout=timeout_seconds, auth=auth)
 
     def deliver(self, batch: Batch) -> Sequence[Receipt]:
@@ -166,7 +175,8 @@ class SolrReceiver(SearchIndex):
 
     def search(self, query: SearchQuery) -> SearchAnswer:
         """Answers a query; raises UnsupportedByIndex for a field, filter or order that Solr refuses."""
-        wanted = build_parameters(query, self._find_languages())
+        counts = self._find_values(_OF_LEVELS) if query.principals is not None else ()
+        wanted = build_parameters(query, sorted(find_analysed(self._find_values(_OF_LANGUAGES))), counts)
         try:
             found = self._select(wanted.pop("q"), **wanted)
         except SolrRefusal as refused:
@@ -178,24 +188,28 @@ class SolrReceiver(SearchIndex):
             facets={name: _read_counts(name, counts.get(find_value_field(name), ())) for name in query.facets},
         )
 
-    def find_spellings(self, word: str) -> Sequence[str]:
+    def find_spellings(self, word: str, principals: Collection[str] | None = None) -> Sequence[str]:
         """Words of the index that may be spelled like one that it does not have (SpellingIndex)."""
         if not word.isalnum():
             return []
-        found = self._select(f"title:{word.lower()}~2 OR content:{word.lower()}~2", **build_spelling_parameters())
+        counts = self._find_values(_OF_LEVELS) if principals is not None else ()
+        limits = build_filters_of_user(principals, counts)
+        found = self._select(
+            f"title:{word.lower()}~2 OR content:{word.lower()}~2", **build_spelling_parameters(), **limits
+        )
         marked = _MARKED.findall(str(orjson.dumps(found.highlighting), "utf-8"))
         return sorted({word.lower() for word in marked})
 
-    def _find_languages(self) -> list[str]:
-        """The languages of LANGUAGES that documents of the index have, as of a minute ago at most."""
-        now = clock.monotonic()
-        if self._languages is None or now >= self._languages_end:
+    def _find_values(self, wanted: Mapping[str, Any]) -> list[str]:
+        """The values of a field that documents of the index have, as of a minute ago at most."""
+        field, now = wanted["facet.field"], clock.monotonic()
+        ends, values = self._kept.get(field, (0.0, []))
+        if field not in self._kept or now >= ends:
             with self._of_ours():
-                facets = self._select("*:*", rows=0, **_OF_LANGUAGES).facets
-            found = facets.get("facet_fields", {}).get("languages", ())
-            self._languages = sorted(find_analysed(map(str, found[::2])))
-            self._languages_end = now + _LANGUAGES_SECONDS
-        return self._languages
+                facets = self._select("*:*", rows=0, **wanted).facets
+            values = [str(value) for value in facets.get("facet_fields", {}).get(field, ())[::2]]
+            self._kept[field] = now + _KEPT_SECONDS, values
+        return values
 
     def purge(self) -> int:
         """Commits, and removes tombstones and deleted documents for good; returns the number of tombstones (G3)."""

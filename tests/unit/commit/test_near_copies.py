@@ -49,10 +49,10 @@ def made(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """A world whose texts are near copies where their first letter is the same; which of them were signed."""
     world, settling, signed = World(database, random.Random(1)), Settling(database, tmp_path), list[str]()
 
-    def read_text(cache: DocumentCache, cut: near_copies.CutText, row: NearRow) -> str:
-        return world.seen[row.document.url.removeprefix(SITE)].body
+    def read_text(cache: DocumentCache, cut: near_copies.CutText, row: NearRow) -> tuple[str, None]:
+        return world.seen[row.document.url.removeprefix(SITE)].body, None
 
-    def sign_text(text: str) -> str:
+    def sign_text(text: str, access: None) -> str:
         signed.append(text)
         return sign(" ".join(words(int(text[0]))))
 
@@ -202,7 +202,7 @@ def test_texts_when_a_record_cannot_be_read_then_the_document_stays_and_the_othe
 
     monkeypatch.undo()
     monkeypatch.setattr(DocumentCache, "read_fields", read_fields)
-    monkeypatch.setattr(near_copies, "sign", lambda text: sign(" ".join(words(int(text)))))
+    monkeypatch.setattr(near_copies, "sign", lambda text, access: sign(" ".join(words(int(text)))))
     world.crawl()
 
     assert world.index == {"a": ["c"], "b": []}

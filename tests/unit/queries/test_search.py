@@ -155,3 +155,14 @@ def test_fields_when_source_files_are_broken_or_clash_then_that_is_why_a_name_is
     assert [error.file for error in clash.value.errors] == ["sources/a.toml", "sources/b.toml"]
     assert str(unknown.value).startswith("unknown attribute: color")
     assert str(unknown.value).endswith("(not read, for errors in it: sources/a.toml, sources/b.toml, sources/c.toml)")
+
+
+class Teller(Oracle):
+    """An index of somebody's own, which does not say that it hides anything."""
+
+    hides_documents = False
+
+
+def test_search_when_an_index_hides_nothing_then_a_search_as_a_user_is_refused() -> None:
+    with pytest.raises(UnsupportedByIndex, match="Teller cannot be searched as a user: it hides nothing"):
+        search(Teller(url="http://a.example/"), SearchQuery(words="word", principals={"user:anna"}))

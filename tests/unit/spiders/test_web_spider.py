@@ -10,6 +10,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from searchcrawl.items import Document, Hop
+from searchcrawl.kind import WEB
 from searchcrawl.rules.rewriting import Identity, Rewriting
 from searchcrawl.spiders.web_spider import WebSpider
 from tests import factories
@@ -17,7 +18,8 @@ from tests import factories
 
 def handle(body: bytes = b"<title>x", *, redirects: tuple[Hop, ...] = (), **headers: str) -> Document:
     spider: Any = WebSpider(name="x")
-    spider.run = SimpleNamespace(rewriting=Rewriting((), Identity(["sid"])), project=SimpleNamespace(converters={}))
+    project, source = SimpleNamespace(converters={}), SimpleNamespace(kind=WEB)
+    spider.run = SimpleNamespace(rewriting=Rewriting((), Identity(["sid"])), project=project, source=source)
     meta = {"claim": factories.claim(), "redirects": redirects}
     response = Response(
         "http://a.test/page",

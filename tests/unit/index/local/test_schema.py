@@ -21,7 +21,8 @@ EXISTING = [
     *(f"{name}_txt_{code} text"
       for code in ["da", "de", "en", "es", "fi", "fr", "hu", "it", "nl", "no", "pt", "ro", "ru", "sv", "ja", "ko", "zh"] for name in ("title", "content")),
     "source text", "groups text", "host text", "url text", "access_url text", "duplicates text", "mimetype text",
-    "language text", "languages text", "checksum text", "title_exact text", "description_exact text", "author_exact text",
+    "language text", "languages text", "checksum text", "acl_allow text", "acl_deny text",
+    "acl_path text", "title_exact text", "description_exact text", "author_exact text",
     "subject_exact text", "depth i64", "content_length i64", "crawl_version i64", "last_modified date",
     "first_seen date", "crawled_at date", "attribute_words json_object", "attributes json_object",
     "ranges json_object",
