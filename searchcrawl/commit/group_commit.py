@@ -373,6 +373,8 @@ class GroupCommit:
         displays = self._displays.write(transaction, [*group.found, *listed]) if self._displays else {}
         group.displays = displays | group.displays
         document_rows.write_documents(transaction, run.source_id, group, places, canonicals=self._canonicals)
+        if run.source.kind.table:
+            link_rows.write_said_displays(transaction, items)
         self._turned.note_back(transaction, group)
         # Where a page is back with the bytes of before, its links are to be found all the same.
         unread = [*group.unread, *group.waiting]

@@ -14,6 +14,7 @@ from typing import Final
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.admit import FoundLinks
+from searchcrawl.answer_headers import find_display
 from searchcrawl.codes import REDIRECTS, Code
 from searchcrawl.commit import document_rows
 from searchcrawl.commit.decide import Group
@@ -139,6 +140,17 @@ def write_start_displays(transaction: Transaction, source_id: int, found: FoundL
     if changed:
         document_rows.write_documents(transaction, source_id, Group(displays=changed), {})
         url_table.reopen(transaction, document_table.send_again(transaction, list(changed)))
+
+
+def write_said_displays(transaction: Transaction, items: Sequence[Document | Outcome]) -> None:
+    """Writes the display URLs that the answers of documents say into their rows."""
+    said = {
+        item.claim.url_id: shown
+        for item in items
+        if isinstance(item, Document) and (shown := find_display(item.headers)) != item.claim.display_url
+    }
+    if said:
+        review_table.set_displays(transaction, said)
 
 
 @dataclass(slots=True)

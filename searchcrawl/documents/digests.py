@@ -23,18 +23,19 @@ def compute_body_digest(
     attributes: str = "",
     permissions: str = "",
     reading: str = "",
+    display: str = "",
     refusal: str | None = None,
 ) -> bytes:
     """The sha256 of a body, and of everything else that decides what is made of these bytes.
 
-    These are the X-Robots-Tag headers, the canonical link, the headers that become attributes, those that say who may see it or
-    how to read the bytes otherwise than they say themselves, and the rule of the index filter that refuses the document. So a page is
-    read again when another rule refuses it, or none does any more.
+    These are the X-Robots-Tag headers, the canonical link, the headers that become attributes, those that say who may see it,
+    with which URL it is shown or how to read the bytes otherwise than they say themselves, and the rule of the index filter that
+    refuses the document. So a page is read again when another rule refuses it, or none does any more.
     """
     digest = hashlib.sha256(body)
     parts = (
         *((b"\0", robots_tags), (b"\0canonical ", canonical), (b"\0attributes ", attributes)),
-        *((b"\0permissions ", permissions), (b"\0reading ", reading)),
+        *((b"\0permissions ", permissions), (b"\0reading ", reading), (b"\0display ", display)),
     )
     for label, text in parts:
         if text:

@@ -15,7 +15,7 @@ from scrapy.exceptions import NotConfigured
 
 from searchcrawl import clock
 from searchcrawl.access import find_access
-from searchcrawl.answer_headers import list_permissions
+from searchcrawl.answer_headers import find_display, list_permissions
 from searchcrawl.codes import Code
 from searchcrawl.documents.digests import (
     compute_body_digest,
@@ -80,13 +80,14 @@ class FetchedFilterPipeline:
 class BodyDigestPipeline:
     """Gives each document the digest of its body, its headers and the rule that refuses it."""
 
-    def __init__(self, attributes: AttributeMap | None) -> None:
+    def __init__(self, attributes: AttributeMap | None, *, says_displays: bool = False) -> None:
         self._attributes = attributes
+        self._says_displays = says_displays
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BodyDigestPipeline:
         run = stages_of(crawler).get(Run)
-        return cls(run.attributes)
+        return cls(run.attributes, says_displays=run.source.says_displays)
 
     def process_document(self, item: Document) -> Document:
         # A page whose canonical link leads to itself is the same as one without a canonical link.
@@ -98,6 +99,7 @@ class BodyDigestPipeline:
             attributes=self._attributes.join_headers(item.headers) if self._attributes is not None else "",
             permissions=repr(found) if (found := list_permissions(item.headers)) else "",
             reading=describe_reading(item.body, item.headers, item.mimetype),
+            display=(find_display(item.headers) or "") if self._says_displays else "",
             refusal=item.refusal,
         )
         return copy_with(item, body_digest=digest)
@@ -240,9 +242,16 @@ class PageFilterPipeline:
     """
 
     def __init__(
-        self, *, boundary: Boundary, rewriting: Rewriting, rules: IndexFilter, display: DisplayMap | None = None
+        self,
+        *,
+        boundary: Boundary,
+        rewriting: Rewriting,
+        rules: IndexFilter,
+        display: DisplayMap | None = None,
+        says_displays: bool = False,
     ) -> None:
         self._boundary = boundary
+        self._says_displays = says_displays
         self._rewriting = rewriting
         self._display = display
         self._rules = rules
@@ -250,7 +259,13 @@ class PageFilterPipeline:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> PageFilterPipeline:
         run = stages_of(crawler).get(Run)
-        return cls(boundary=run.boundary, rewriting=run.rewriting, rules=run.index_filter, display=run.display)
+        return cls(
+            boundary=run.boundary,
+            rewriting=run.rewriting,
+            rules=run.index_filter,
+            display=run.display,
+            says_displays=run.source.says_displays,
+        )
 
     def process_document(self, item: Document) -> Document | Outcome:
         return item if item.page is None else self._decide(item, item.page)
@@ -285,8 +300,9 @@ class PageFilterPipeline:
         )
         display_url = document.display_url
         if self._display is not None:
+            said = find_display(document.headers) if self._says_displays else None
             try:
-                display_url = self._display.resolve(claim.url, claim.display_url)
+                display_url = self._display.resolve(claim.url, said or claim.display_url)
             except InvalidUrl as error:
                 if code == 200:
                     code, rule = Code.INVALID_DISPLAY_URL, f"display: {error}"

@@ -504,6 +504,11 @@ class Source(SourceFile):
         return getattr(self, self.kind.name) if self.kind.table else None
 
     @property
+    def says_displays(self) -> bool:
+        """Whether what reads a document says the URL that is shown for it."""
+        return bool(self.kind.table) and bool(getattr(self.own, "display", None))
+
+    @property
     def no_delivery_key(self) -> str | None:
         """The key because of which runs deliver nothing (D11, H6): what they bring waits until it is edited."""
         return "test" if self.test else "mode" if self.mode == "examine" else None

@@ -345,8 +345,9 @@ def build_index_filter(source: Source) -> IndexFilter:
 
 def build_display_map(source: Source) -> DisplayMap | None:
     """How access URLs become display URLs (A4); None if they are always the same."""
-    # A plugin may set the display URL of any row (K1).
-    if not source.display and not any(rewrite.plugin for rewrite in source.rewrite):
+    # A plugin may set the display URL of any row (K1), and a reader that of what it reads.
+    is_said = any(rewrite.plugin for rewrite in source.rewrite) or source.says_displays
+    if not source.display and not is_said:
         return None
     return DisplayMap((pair.from_, pair.to) for pair in source.display)
 

@@ -1,0 +1,204 @@
+"""A source of rows, as its user sees it: what is found, what a change brings, what leaves (A1, E9)."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchcrawl.sources.secrets import HIDDEN
+from tests.crawl_forks import COMMANDS
+
+_PROJECT = 'contact = "https://example.com/"\n'
+_SOURCE = """
+type = "table"
+
+[table]
+url = "sqlite:///shop.db"
+table = "articles"
+key = ["id"]
+title = "name"
+text = "text"
+"""
+_MANY = 40
+
+
+class ShopProject:
+    """A project with a source ``shop`` of an SQLite file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "sources").mkdir()
+        (folder / "scrapy.cfg").write_text("[settings]\ndefault = searchcrawl.settings\n", "utf-8")
+        (folder / "searchcrawl.toml").write_text(_PROJECT, "utf-8")
+        self.edit("")
+        self.execute("CREATE TABLE articles (id INTEGER PRIMARY KEY, name TEXT, text TEXT, city TEXT, changed TEXT)")
+        for number in range(1, _MANY + 1):
+            self.put(number)
+
+    def edit(self, lines: str) -> None:
+        """The source file: what each test has, and further lines."""
+        (self.folder / "sources" / "shop.toml").write_text(f"{_SOURCE}{lines}\n", "utf-8")
+
+    def execute(self, statement: str, *values: Any) -> None:
+        with closing(sqlite3.connect(self.folder / "shop.db", isolation_level=None)) as connection:
+            connection.execute(statement, values)
+
+    def put(self, number: int, **values: Any) -> None:
+        """A row with this number, in the place of the one before."""
+        row = {
+            "name": f"Article {number}",
+            "text": f"sold by the piece, number {number}",
+            "city": "Bergen",
+            "changed": "2030-01-31 12:00:00.5",
+            **values,
+        }
+        self.execute("REPLACE INTO articles VALUES (?, ?, ?, ?, ?)", number, *row.values())
+
+    def crawl(self, *, code: int = 0) -> dict[str, Any]:
+        """One run, which ends with ``code``; its counters."""
+        ended = COMMANDS.run(self.folder, "crawl", "shop", "--json")
+        assert ended.returncode == code, ended.stderr
+        counts: dict[str, Any] = json.loads(ended.stdout)["counts"]
+        return counts
+
+    def command(self, *arguments: str, code: int = 0) -> str:
+        ended = COMMANDS.run(self.folder, *arguments)
+        assert ended.returncode == code, (ended.stdout, ended.stderr)
+        return ended.stdout + ended.stderr
+
+    def search(self, words: str, *options: str) -> list[dict[str, Any]]:
+        found = COMMANDS.run(self.folder, "search", words, "--source", "shop", "--rows", "100", "--json", *options)
+        assert found.returncode == 0, found.stderr
+        hits: list[dict[str, Any]] = json.loads(found.stdout)["hits"]
+        return hits
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> ShopProject:
+    return ShopProject(tmp_path)
+
+
+def test_rows_when_nothing_has_changed_then_none_is_read(shop: ShopProject) -> None:
+    first = shop.crawl()
+    second = shop.crawl()
+
+    assert (first["new"], first["fetched"]) == (_MANY, _MANY)
+    assert (second["discovered"], second.get("fetched", 0)) == (0, 0)
+    hits = shop.search("piece")
+    assert len(hits) == _MANY
+    assert {hit["title"] for hit in hits} == {f"Article {number}" for number in range(1, _MANY + 1)}
+
+
+def test_rows_when_one_is_new_one_changed_and_one_deleted_then_these_are_three_updates(shop: ShopProject) -> None:
+    shop.crawl()
+    shop.put(_MANY + 1, text="pears are green")
+    shop.put(2, text="plums are blue")
+    shop.execute("DELETE FROM articles WHERE id = 3")
+
+    counts = shop.crawl()
+
+    assert (counts["new"], counts["changed"], counts["deleted"]) == (1, 1, 1)
+    # The deleted one was looked for once more.
+    assert counts["fetched"] == 3
+    assert [hit["url"] for hit in shop.search("plums")] == ["row://shop/articles/2"]
+    assert [hit["url"] for hit in shop.search("pears")] == [f"row://shop/articles/{_MANY + 1}"]
+    assert len(shop.search("*")) == _MANY
+
+
+def test_rows_when_a_value_beside_the_text_changes_then_the_document_does(shop: ShopProject) -> None:
+    shop.edit('[attributes]\n"column:city" = "city"')
+    shop.crawl()
+    shop.put(2, city="Oslo")
+    shop.put(3, name="Pear")
+
+    counts = shop.crawl()
+
+    assert counts["changed"] == 2
+    assert [hit["url"] for hit in shop.search("*", "--filter", "city:Oslo")] == ["row://shop/articles/2"]
+    assert [hit["url"] for hit in shop.search("title:pear")] == ["row://shop/articles/3"]
+
+
+def test_rows_when_all_are_deleted_then_they_wait_in_quarantine(shop: ShopProject) -> None:
+    shop.crawl()
+    shop.execute("DELETE FROM articles")
+
+    counts = shop.crawl(code=9)
+
+    assert counts["deleted"] == 0
+    assert len(shop.search("*")) == _MANY
+    shop.command("quarantine", "approve", "shop")
+    assert shop.search("*") == []
+
+
+def test_rows_when_the_database_fails_then_nothing_leaves_and_the_run_says_so(shop: ShopProject) -> None:
+    shop.crawl()
+    shop.execute("ALTER TABLE articles RENAME TO other")
+
+    counts = shop.crawl(code=3)
+
+    assert counts["deleted"] == 0
+    assert len(shop.search("*")) == _MANY
+    assert "no such table: articles" in shop.command("status", "shop")
+    shop.execute("ALTER TABLE other RENAME TO articles")
+    shop.crawl()
+
+
+def test_rows_when_they_have_a_time_then_increments_and_comparisons_find_all(shop: ShopProject) -> None:
+    shop.edit('modified = "changed"\ncompare_hours = 24')
+    shop.crawl()
+    shop.put(2, text="plums are blue", changed="2030-01-31 12:00:01.5")
+    shop.execute("DELETE FROM articles WHERE id = 3")
+
+    increment = shop.crawl()
+    shop.edit('modified = "changed"\ncompare_hours = 0')
+    comparison = shop.crawl()
+
+    assert (increment["changed"], increment["deleted"], increment["fetched"]) == (1, 0, 1)
+    assert (comparison["changed"], comparison["deleted"]) == (0, 1)
+    assert len(shop.search("*")) == _MANY - 1
+
+
+def test_rows_when_shown_with_a_url_of_their_own_then_a_search_has_it(shop: ShopProject) -> None:
+    shop.edit('display = "https://shop.test/{city}?id={id}"')
+    shop.crawl()
+    first = {hit["url"] for hit in shop.search("*")}
+    shop.put(2, city="Oslo")
+
+    shop.crawl()
+
+    assert first == {f"https://shop.test/Bergen?id={number}" for number in range(1, _MANY + 1)}
+    second = {hit["url"] for hit in shop.search("*")}
+    assert second - first == {"https://shop.test/Oslo?id=2"}
+    assert first - second == {"https://shop.test/Bergen?id=2"}
+
+
+def test_rows_when_the_text_is_said_otherwise_then_all_are_read_again(shop: ShopProject) -> None:
+    shop.crawl()
+    shop.edit("")
+    path = shop.folder / "sources" / "shop.toml"
+    path.write_text(path.read_text("utf-8").replace('text = "text"', 'text = "{text} in {city}"'), "utf-8")
+
+    counts = shop.crawl()
+
+    assert counts["changed"] == _MANY
+    assert len(shop.search("bergen")) == _MANY
+
+
+def test_password_when_it_is_in_the_url_then_nothing_shows_it(shop: ShopProject) -> None:
+    source = _SOURCE.replace("sqlite:///shop.db", "postgresql+psycopg://reader:hush-hush-word@127.0.0.1:1/shop")
+    (shop.folder / "sources" / "shop.toml").write_text(source, "utf-8")
+
+    said = shop.command("sources", "show", "shop")
+    ended = COMMANDS.run(shop.folder, "crawl", "shop", "--json")
+
+    assert ended.returncode == 3
+    assert f"reader:{HIDDEN}@127.0.0.1" in said
+    files = [path for path in (shop.folder / "var").rglob("*") if path.is_file()]
+    texts = [said, ended.stdout, ended.stderr, shop.command("status", "shop")]
+    assert [text for text in texts if "hush-hush-word" in text] == []
+    assert [str(path) for path in files if b"hush-hush-word" in path.read_bytes()] == []
