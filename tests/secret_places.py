@@ -22,13 +22,14 @@ def make_canary() -> str:
 
 
 class Place(NamedTuple):
-    """A key: the tables that it is in (a list of tables ends with ``[]``), and how much of it may be shown."""
+    """A key: the tables that it is in (a list of tables ends with ``[]``), how much of it may be shown, and its own public keys."""
 
     tables: tuple[str, ...]
     key: str
     privacy: Privacy
     is_table: bool
     is_mapping: bool
+    public: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return ".".join((*self.tables, self.key))
@@ -56,7 +57,9 @@ def list_places(model: type[BaseModel] = SourceFile, tables: tuple[str, ...] = (
         candidates = (field.annotation, *get_args(field.annotation))
         below = next((each for each in candidates if isinstance(each, type) and issubclass(each, BaseModel)), None)
         is_mapping = any(get_origin(each) is Mapping for each in candidates)
-        yield Place(tables, key, privacy_of(model, name), below is not None, is_mapping)
+        fields = {} if below is None else {inner: privacy_of(below, inner) for inner in below.model_fields}
+        public = frozenset(inner for inner, privacy in fields.items() if privacy is Privacy.PUBLIC)
+        yield Place(tables, key, privacy_of(model, name), below is not None, is_mapping, public)
         if below is not None:
             is_list = any(get_origin(each) is tuple for each in candidates)
             yield from list_places(below, (*tables, f"{key}[]" if is_list else key))
@@ -67,7 +70,8 @@ def list_forms(place: Place, canary: str) -> Iterator[Form]:
     # In a table whose keys are anybody's choice, env is one of these.
     yield Form(REFERENCE, is_logged=not place.is_mapping)
     # Words that are tables of public keys make nothing public elsewhere.
-    yield from (Form({name: REFERENCE}) for name in ("scope", "start", "keep", "robots", "title"))
+    words = ("scope", "start", "keep", "robots", "title")
+    yield from (Form({name: REFERENCE}, is_logged=name not in place.public) for name in words)
     yield from (Form(value) for value in ([REFERENCE], {"a": REFERENCE}, {"a": [REFERENCE]}))
     if place.privacy is not Privacy.PUBLIC:
         yield from _list_urls(canary)
