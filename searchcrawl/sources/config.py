@@ -509,6 +509,11 @@ class Source(SourceFile):
         return bool(self.kind.table) and bool(getattr(self.own, "display", None))
 
     @property
+    def title_column(self) -> str | None:
+        """The column that has the title of each document, where one is named."""
+        return getattr(self.own, "title", None) if self.kind.table else None
+
+    @property
     def no_delivery_key(self) -> str | None:
         """The key because of which runs deliver nothing (D11, H6): what they bring waits until it is edited."""
         return "test" if self.test else "mode" if self.mode == "examine" else None

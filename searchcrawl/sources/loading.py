@@ -367,15 +367,17 @@ def build_rewriting(project: Project, source: Source) -> Rewriting:
 
 
 def build_attribute_map(source: Source) -> AttributeMap | None:
-    """How values of pages become attributes (A5); None if the source has no ``[attributes]``."""
-    table = source.attributes
-    if not table.in_use:
+    """How values of pages become attributes (A5); None if the source has no ``[attributes]``, and names no column as title."""
+    table, titled = source.attributes, source.title_column
+    if not table.in_use and titled is None:
         return None
     types = table.types_in_use()
     mapped = [
         Mapped(f"{origin.kind}:{origin.name}", name, types.get(name, "date" if name == "last_modified" else "string"))
         for origin, name in table.mapped
     ]
+    if titled is not None:
+        mapped.insert(0, Mapped(f"column:{titled.lower()}", "title", "string"))
     return AttributeMap(mapped, desc_fallback=table.use_desc_fallback)
 
 
