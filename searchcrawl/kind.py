@@ -38,6 +38,9 @@ class Kind:
     #: where it is listed: ``listing.model.Lister`` and ``listing.model.Reader``
     lister: str = ""
     reader: str = ""
+    #: where it is listed: what ``sources check`` asks the source itself; ``module.function`` of a ``Source`` and a ``Project``, which
+    #: yields ``listing.model.Finding``
+    checks: str = ""
     #: the model of its own table in source files, which has its name
     table: str = ""
     #: those keys of it that decide what its documents look like: after an edit of one everything is read again
@@ -95,6 +98,7 @@ TABLE: Final = Kind(
     ports={"row": 0},
     lister="searchcrawl.kinds.table.lister.TableLister",
     reader="searchcrawl.kinds.table.reader.TableReader",
+    checks="searchcrawl.kinds.table.checking.find_wrong",
     table="searchcrawl.kinds.table.config.TableTable",
     decides=("query", "table", "key", "text", "title", "body", "body_type", "display", "modified", "allow", "deny"),
     rules="searchcrawl.kinds.table.identity.build_rules",

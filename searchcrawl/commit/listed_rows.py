@@ -136,7 +136,9 @@ class ListedRows:
             return
         was_refused = row.code == Code.OUTSIDE_BOUNDARY and not (row.rule or "").startswith(_BY_URL)
         is_same = row.version == version != _UNKNOWN and row.sitemap_id == compared.container_id
-        if not is_same or was_refused:
+        # Its last reading found nothing: what is listed again may have the token of before.
+        was_gone = row.code == Code.NO_LONGER_LISTED
+        if not is_same or was_refused or was_gone:
             compared.changed[row.id] = version
         elif self._verify_runs and (row.id + self._run.id) % self._verify_runs == 0:
             compared.again.append(row.id)

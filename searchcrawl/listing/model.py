@@ -93,6 +93,14 @@ class Lister(Protocol):
         ...
 
 
+class Finding(NamedTuple):
+    """What is wrong with a key of the source file, as the source itself says; not ``is_error``: it may be right at another time."""
+
+    key: str
+    message: str
+    is_error: bool = True
+
+
 class ReadRequest(NamedTuple):
     """Something to read; not ``is_listed``: its container was read whole, and does not name it any more."""
 

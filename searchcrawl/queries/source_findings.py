@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from importlib import import_module
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
@@ -45,6 +46,14 @@ def find_source_doubts(source: Source) -> Iterator[ConfigurationError]:
         if hide_user_info(url) != url:
             message = "has a user name or a password, which is not sent: [login] is the place for them"
             yield ConfigurationError(*source.locate(f"start.urls[{number}]"), message)
+
+
+def ask_source(project: Project, source: Source) -> Iterator[tuple[bool, ConfigurationError]]:
+    """What is wrong with a source as it says itself, as a database or a folder; each with whether it is an error, else a doubt."""
+    if source.kind.checks:
+        module, _, name = source.kind.checks.rpartition(".")
+        for finding in getattr(import_module(module), name)(source, project):
+            yield finding.is_error, ConfigurationError(*source.locate(finding.key), finding.message)
 
 
 def find_in_source(project: Project, source: Source) -> Iterator[ConfigurationError]:

@@ -202,3 +202,42 @@ def test_password_when_it_is_in_the_url_then_nothing_shows_it(shop: ShopProject)
     texts = [said, ended.stdout, ended.stderr, shop.command("status", "shop")]
     assert [text for text in texts if "hush-hush-word" in text] == []
     assert [str(path) for path in files if b"hush-hush-word" in path.read_bytes()] == []
+
+
+def test_row_when_it_is_gone_at_its_reading_and_comes_back_as_it_was_then_so_does_its_document(
+    shop: ShopProject,
+) -> None:
+    shop.edit('modified = "changed"\n[lifecycle]\nmax_delete_percent = 100')
+    shop.crawl()
+    shop.execute("DELETE FROM articles WHERE id = 2")
+    shop.command("recrawl", "shop")
+
+    gone = shop.crawl()
+    shop.put(2)
+    shop.edit('modified = "changed"\ncompare_hours = 0')
+    shop.crawl()
+
+    assert gone["deleted"] == 1
+    assert len(shop.search("*")) == _MANY
+
+
+def test_sources_when_checked_then_what_the_database_has_not_is_named(shop: ShopProject) -> None:
+    shop.edit('allow = ["readers"]')
+    lacking = shop.command("sources", "check", code=4)
+    shop.edit("")
+    right = shop.command("sources", "check")
+    (shop.folder / "shop.db").rename(shop.folder / "elsewhere.db")
+    away = shop.command("sources", "check")
+
+    assert "sources/shop.toml: table.allow: there is no column readers (there are id, name, text" in lacking
+    assert "warning" not in right
+    assert "warning: sources/shop.toml: table.url: the database could not be asked" in away
+
+
+def test_row_when_tried_then_the_answer_is_that_of_a_crawl(shop: ShopProject) -> None:
+    found = shop.command("test", "row://shop/articles/2", "--source", "shop")
+    gone = shop.command("test", "row://shop/articles/1000", "--source", "shop")
+
+    assert "Article 2" in found
+    assert "number 2" in found
+    assert "967" in gone

@@ -11,7 +11,7 @@ from searchcrawl.cli.command import BaseCommand, UsageError
 from searchcrawl.cli.output import print_error, print_line, print_object, print_table, print_warnings
 from searchcrawl.cli.settings_module import find_name_clashes
 from searchcrawl.exceptions import ConfigurationError, Exit, StoreError, UnknownSource
-from searchcrawl.queries.source_findings import find_doubts, find_in_source, find_source_doubts
+from searchcrawl.queries.source_findings import ask_source, find_doubts, find_in_source, find_source_doubts
 from searchcrawl.queries.status import GoneSource, list_gone_sources
 from searchcrawl.sources.effective import list_effective_values
 from searchcrawl.sources.loading import find_project, load_source, load_sources, read_project
@@ -30,7 +30,8 @@ class Command(BaseCommand):
     example = "searchcrawl sources show intranet"
     description = (
         "check: every error of searchcrawl.toml and of the source files, a line each, and what cannot be meant: start "
-        "URLs outside the scope or at addresses that may not be reached, MIME types that are none; as warnings a "
+        "URLs outside the scope or at addresses that may not be reached, MIME types that are none; tables, queries and "
+        "columns that a database has not, and credentials that it refuses; as warnings a "
         "contact that is a placeholder, and sources whose files are gone. Whether a run finds its folders, index, "
         "hosts and browser is for doctor to say. "
         "show NAME: every key of a source with its value and where that was written: the source file, "
@@ -96,10 +97,13 @@ def check_files() -> tuple[int, Sequence[ConfigurationError], Sequence[Configura
         except ConfigurationError as error:
             errors.append(error)
     errors += find_name_clashes(root)
+    asked = [found for source in sources.values() for found in ask_source(project, source)]
+    errors += [error for is_error, error in asked if is_error]
     of_sources = (doubt for source in sources.values() for doubt in find_source_doubts(source))
     doubts = [
         *find_doubts(project),
         *of_sources,
+        *(doubt for is_error, doubt in asked if not is_error),
         *(ConfigurationError(each.file, "", each.text) for each in _find_gone(project)),
     ]
     return len(sources), errors, doubts

@@ -101,6 +101,11 @@ def select_rows(rows: TableTable, columns: Columns, keys: Sequence[Sequence[KeyV
     return select_all(rows, columns.names).where(condition)
 
 
+def select_without_key(rows: TableTable, columns: Columns) -> Select[*tuple[Any, ...]]:
+    """Rows that have no key."""
+    return select_all(rows, columns.key).where(or_(*[column(name).is_(None) for name in columns.key]))
+
+
 def read_clock(connection: Connection) -> Any:
     """What the clock of the database says, as its driver has it."""
     return connection.execute(select(literal_column("CURRENT_TIMESTAMP"))).scalar_one()
