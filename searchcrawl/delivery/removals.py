@@ -51,19 +51,37 @@ def remove_documents(sender: BatchSender, *, completed: bool) -> None:
     if run.is_index_away and run.source.shares_copies:
         return
     sender.remove_copies()
-    candidates = sum(len(rows) for rows in find_pages(run, completed))
-    if not candidates:
+    found, candidates = False, 0
+    for rows in find_pages(run, completed):
+        found = True
+        candidates += len(rows) - len(_find_moved(run, rows))
+    if not found:
         return
     if run.source.shares_copies:
         # Before anything is sealed, which receivers would read.
         sender.ask_index()
     allowed = run.read(_is_allowed, run=run, candidates=candidates)
     for rows in find_pages(run, completed):
+        moved = _find_moved(run, rows)
+        if gone := [row for row in rows if row.url_id in moved]:
+            sender.remove(gone, counted=False)
+        rows = [row for row in rows if row.url_id not in moved]
+        if not rows:
+            continue
         if allowed:
             sender.remove(rows, counted=True)
         else:
             run.write(removal_table.quarantine, url_ids=[row.url_id for row in rows], run_id=run.id)
             reach("delete.selected")
+
+
+def _find_moved(run: Run, rows: Sequence[RemovalCandidate]) -> set[int]:
+    """Those of the candidates that were listed under another name since, with their text: they count towards no limit.
+
+    The index has that text already, so that nothing is lost with them.
+    """
+    listed = [row.url_id for row in rows if row.code == Code.NO_LONGER_LISTED]
+    return run.read(removal_table.find_moved, listed) if listed else set()
 
 
 def finish_removals(sender: BatchSender) -> int:

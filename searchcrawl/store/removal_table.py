@@ -109,6 +109,24 @@ def find_due(transaction: Transaction, url_ids: Sequence[int], horizon_ms: int) 
     return {*find_among(transaction, urls.c.id, url_ids, due)}
 
 
+_successor = documents.alias("successor")
+#: As in its index, and with the present text in the index.
+_IS_SUCCESSOR: Final = (
+    text("successor.code = 200 AND successor.duplicate_of IS NULL"),
+    _successor.c.leaving == 0,
+    is_there(_successor),
+    _successor.c.source_id == documents.c.source_id,
+    _successor.c.copy_digest == documents.c.copy_digest,
+    _successor.c.url_id != documents.c.url_id,
+)
+
+
+def find_moved(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
+    """Those of the documents whose text the index has as that of another document of the source, which stays."""
+    here = documents.c.copy_digest.is_not(None), exists().where(*_IS_SUCCESSOR)
+    return {*find_among(transaction, documents.c.url_id, url_ids, *here)}
+
+
 def find_new_copies(
     transaction: Transaction, source_id: int, *, before: Before, is_away: bool = False
 ) -> list[RemovalCandidate]:

@@ -127,6 +127,19 @@ def test_listed_when_most_of_it_is_gone_then_the_limits_hold_it(shelves: Shelves
     assert len(shelves.names()) == 20
 
 
+def test_listed_when_a_container_gets_another_name_then_all_in_it_moves_and_no_limit_holds_it(shelves: Shelves) -> None:
+    many = {f"note {number}": f"text number {number}" for number in range(40)}
+    shelves.put({"fruit": many})
+    shelves.crawl("shelves")
+    shelves.put({"trees": many})
+    ended, counts = shelves.crawl("shelves")
+    explained = shelves.command("explain", "shelf://notes/fruit/note%201").stdout
+
+    assert (ended, counts["deleted"], counts["discovered"]) == (0, 0, 80)
+    assert shelves.names() == sorted(f"trees/note%20{number}" for number in range(40))
+    assert "967, no longer there" in explained
+
+
 def test_listed_when_a_rule_leaves_some_out_then_they_leave_and_come_back_with_it(shelves: Shelves) -> None:
     shelves.crawl("shelves")
     file = shelves.folder / "sources" / "shelves.toml"
