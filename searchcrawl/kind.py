@@ -7,8 +7,11 @@ they need, and nobody asks for its name. Classes are named as texts, and loaded 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
+
+#: What a listed kind has of [fetch] by itself: nothing on this machine has to be spared.
+_AT_ONCE: Final[Mapping[str, Mapping[str, Any]]] = {"fetch": {"delay_seconds": 0.0, "host_concurrency": 16}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +52,6 @@ class Kind:
     rules: str = ""
     #: the keys of ``[scope]`` that it has besides those of all kinds; None: those of web sites
     scope: frozenset[str] | None = None
-    #: values of other tables that are built in for it
-    defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def begins(self) -> tuple[str, ...]:
@@ -61,6 +62,11 @@ class Kind:
     def says_access(self) -> bool:
         """Whether its answers may say who may see them, and have named values (``answer_headers``): a web server's may not."""
         return not self.asks_beside
+
+    @property
+    def defaults(self) -> Mapping[str, Mapping[str, Any]]:
+        """Values of tables that are built in for it, where they are others than those of web sites."""
+        return _AT_ONCE if self.is_listed else {}
 
     @property
     def is_listed(self) -> bool:
@@ -74,8 +80,6 @@ WEB: Final = Kind(
     ports={"http": 80, "https": 443},
     handler="searchcrawl.http.late_handler.LateHandler",
 )
-#: What a listed kind has of [fetch] by itself: nothing on this machine has to be spared.
-_AT_ONCE: Final = {"fetch": {"delay_seconds": 0.0, "host_concurrency": 16}}
 FILE: Final = Kind(
     name="file",
     url="a file URL",
@@ -89,7 +93,6 @@ FILE: Final = Kind(
     scope=frozenset({
         "include_paths", "exclude_paths", "include_names", "exclude_names", "min_bytes", "max_bytes", "max_age_days", "depth",
     }),
-    defaults=_AT_ONCE,
     asks_beside=False,
 )  # fmt: skip
 TABLE: Final = Kind(
@@ -103,7 +106,6 @@ TABLE: Final = Kind(
     decides=("query", "table", "key", "text", "title", "body", "body_type", "display", "modified", "allow", "deny"),
     rules="searchcrawl.kinds.table.identity.build_rules",
     scope=frozenset(),
-    defaults=_AT_ONCE,
     asks_beside=False,
 )
 #: By name. All are known when the first other module is imported: it reads their schemes.

@@ -65,13 +65,11 @@ def remove_documents(sender: BatchSender, *, completed: bool) -> None:
         moved = _find_moved(run, rows)
         if gone := [row for row in rows if row.url_id in moved]:
             sender.remove(gone, counted=False)
-        rows = [row for row in rows if row.url_id not in moved]
-        if not rows:
-            continue
-        if allowed:
-            sender.remove(rows, counted=True)
-        else:
-            run.write(removal_table.quarantine, url_ids=[row.url_id for row in rows], run_id=run.id)
+        counted = [row for row in rows if row.url_id not in moved]
+        if counted and allowed:
+            sender.remove(counted, counted=True)
+        elif counted:
+            run.write(removal_table.quarantine, url_ids=[row.url_id for row in counted], run_id=run.id)
             reach("delete.selected")
 
 

@@ -120,7 +120,7 @@ def test_listed_when_most_of_it_is_gone_then_the_limits_hold_it(shelves: Shelves
     shelves.put({"fruit": dict(list(many.items())[:20])})
     ended, counts = shelves.crawl("shelves")
     held = len(shelves.names())
-    approved = shelves.command("quarantine", "approve", "shelves", "--yes")
+    approved = shelves.command("quarantine", "approve", "shelves")
 
     assert (ended, counts["deleted"], held) == (9, 0, 40)
     assert approved.returncode == 0, approved.stderr
