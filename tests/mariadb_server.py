@@ -25,7 +25,7 @@ USER: Final = "crawler"
 PASSWORD: Final = "s3cret-of-the-shop"
 START_SECONDS: Final = 60.0
 _OPTIONS: Final = (
-    "--skip-networking", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=32M",
+    "--skip-networking", "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=32M",
     "--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci", "--default-time-zone=+05:30", "--sql-mode=",
     "--max-allowed-packet=256M",
 )  # fmt: skip

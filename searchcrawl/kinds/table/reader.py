@@ -47,6 +47,7 @@ class TableReader:
         self._project = project
         self._opening = threading.Lock()
         self._database: TableDatabase | None = None
+        self._columns: Columns | None = None
         self._document = _DocumentRule(self._rows)
 
     def read(self, requests: Sequence[ReadRequest]) -> Sequence[Read | Unread]:
@@ -92,7 +93,8 @@ class TableReader:
         database = self._open()
         found: dict[str, Read | Unread] = {}
         with database.connect() as connection:
-            columns = load_columns(connection, self._rows)
+            # Once a run: a column that is dropped later makes the statement fail.
+            columns = self._columns = self._columns or load_columns(connection, self._rows)
             places = [columns.names.index(name) for name in columns.key]
             statement = select_rows(self._rows, columns, list(keys.values()))
             with closing(connection.execute(statement, execution_options={"yield_per": _ROWS})) as rows:
