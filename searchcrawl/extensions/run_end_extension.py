@@ -17,6 +17,7 @@ from searchcrawl.counters import FAILED_LISTINGS, MISCOUNTED, NO_START, has_most
 from searchcrawl.exceptions import ConfigurationError, Exit, LeaseLost, StoreError, exit_of, exit_of_failure
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
+from searchcrawl.store import listing_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.states import EndReason, FetchState
 from searchcrawl.store.urls import url_table
@@ -105,8 +106,15 @@ def find_exit_code(run: Run, reason: str) -> Exit:
         return Exit.NO_START
     if quarantined:
         return Exit.QUARANTINE
-    # What could not be listed may have changed.
-    return Exit.ENDED_EARLY if run.copy_counts().get(FAILED_LISTINGS) else Exit.DONE
+    # What could not be listed may have changed, and so may what was out of reach when it was to be read.
+    return Exit.ENDED_EARLY if run.copy_counts().get(FAILED_LISTINGS) or _was_out_of_reach(run) else Exit.DONE
+
+
+def _was_out_of_reach(run: Run) -> bool:
+    """Whether what is listed could not be read because its source was away, as a server or a disk."""
+    if not run.source.kind.is_listed or not run.copy_counts().get("fetch_failures"):
+        return False
+    return run.read(listing_table.has_out_of_reach, run.source_id)
 
 
 def _every_start_failed(run: Run) -> bool:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import bindparam, func, or_, select, update
 
 from searchcrawl import urls as identities
-from searchcrawl.codes import SUCCESS, WITH_DOCUMENT, Code
+from searchcrawl.codes import SUCCESS, UNREACHABLE, WITH_DOCUMENT, Code
 from searchcrawl.listing.model import ListingEnd
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.many_rows import read_parts, select_fields, write_parts, write_rows
@@ -42,6 +42,12 @@ def find_mark(transaction: Transaction, source_id: int, url: str) -> str | None:
     """What its lister noted of a container when it was read last."""
     here = sitemaps.c.source_id == source_id, sitemaps.c.key == identities.key(url)
     return transaction.execute(select(sitemaps.c.mark).where(*here)).scalar()
+
+
+def has_out_of_reach(transaction: Transaction, source_id: int) -> bool:
+    """Whether the last visit of something that is listed ended because its source was out of reach."""
+    here = urls.c.source_id == source_id, urls.c.sitemap_id.is_not(None), urls.c.code.in_(sorted(UNREACHABLE))
+    return transaction.execute(select(urls.c.id).where(*here).limit(1)).first() is not None
 
 
 def has_entries(transaction: Transaction, source_id: int, url: str) -> bool:
