@@ -21,7 +21,7 @@ DEFAULT_PORTS: Final = {scheme: port for kind in KINDS.values() for scheme, port
 _HOSTS: Final = {scheme: kind.host for kind in KINDS.values() for scheme in kind.ports if kind.host}
 _WEB_PORTS: Final = frozenset(WEB.ports.values())
 #: The schemes that links and redirects may lead to; what is listed is named by its lister alone (D8).
-_FETCHED: Final = frozenset(scheme for kind in KINDS.values() if not kind.is_listed for scheme in kind.ports)
+FETCHED: Final = frozenset(scheme for kind in KINDS.values() if not kind.is_listed for scheme in kind.ports)
 _ANY: Final = ", or ".join(kind.url for kind in KINDS.values() if not kind.is_listed)
 _ESCAPED: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 #: A host as people type it, with or without a port, and what follows it.
@@ -98,7 +98,7 @@ def hide_user_info(text: str) -> str:
 def _take_identity(parsed: ada_url.URL, text: str, routes: bool, listed: bool) -> str:
     scheme = parsed.protocol[:-1]
     # What has a host by itself names none.
-    if scheme not in (DEFAULT_PORTS if listed else _FETCHED) or bool(parsed.hostname) == (scheme in _HOSTS):
+    if scheme not in (DEFAULT_PORTS if listed else FETCHED) or bool(parsed.hostname) == (scheme in _HOSTS):
         raise InvalidUrl(f"not {_ANY}: {hide_user_info(text)[:200]!r}")
     if parsed.username or parsed.password:
         parsed.username = ""

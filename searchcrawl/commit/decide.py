@@ -30,6 +30,7 @@ from searchcrawl.counters import INCOMPLETE, LOGIN_FAILURES
 from searchcrawl.items import Claim, Document, Hop, Link, Outcome, Page, Unread
 from searchcrawl.politeness import backoff
 from searchcrawl.rules import lifecycle, recrawl
+from searchcrawl.rules.archives import MARK
 from searchcrawl.rules.forgotten import KEY
 from searchcrawl.rules.lifecycle import Failures, PageVersion
 from searchcrawl.rules.recrawl import Proof
@@ -192,6 +193,10 @@ def _compare(document: Document) -> str:
 
 def _collect_links(document: Document, page: Page, source: Source) -> FoundLinks:
     """The links of a page. Its canonical link counts also where robots may not follow its links."""
+    if source.kind.is_listed:
+        # Nothing but the files of an archive is found by what is read (D8).
+        parts = tuple(link for link in page.links if link.url.startswith(f"{document.claim.url}{MARK}"))
+        return FoundLinks(document.claim.url_id, document.claim.depth + 1, parts, only_counted=True)
     follow = source.scope.follow_links
     canonical = document.canonical_link or (Link(document.canonical) if document.canonical is not None else None)
     canonicals = (canonical,) if canonical is not None and follow else ()
@@ -420,10 +425,11 @@ def _find_next_visit(
 
 def _waits_for_listing(claim: Claim, code: int, source: Source, *, failed: bool) -> bool:
     """Whether a row is visited once what lists it says that it differs: not after a failure of anything but its content."""
-    if not source.kind.is_listed or claim.sitemap_id is None:
+    # The files of an archive are due with it.
+    if not source.kind.is_listed or (claim.sitemap_id is None and MARK not in claim.url):
         return False
     of_content = code != Code.CONVERSION_LIMIT and facts_of(code).failure is FailureKind.CONTENT
-    return not failed or of_content
+    return not failed or of_content or code in source.lifecycle.remove_on
 
 
 def _is_last_visit(outcome: Outcome) -> bool:

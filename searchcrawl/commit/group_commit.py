@@ -382,6 +382,8 @@ class GroupCommit:
         if displays:
             url_table.reopen(transaction, document_table.send_again(transaction, list(displays)))
         reach("row.updated")
+        if run.source.kind.is_listed:
+            link_rows.reopen_parts(transaction, items)
         found = link_rows.update_depths(transaction, items, group.found)
         self._admission.admit(transaction, [*found, *listed])
         recrawl_table.remove_submitted(transaction, run.source_id, group.submitted)

@@ -24,7 +24,7 @@ from searchcrawl.rules.rewriting import DisplayMap
 from searchcrawl.store import sitemap_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.urls import review_table, url_queries, url_table
+from searchcrawl.store.urls import link_table, review_table, url_queries, url_table
 
 #: How many display URLs are remembered as written.
 _MAX_REMEMBERED: Final = 200_000
@@ -91,6 +91,17 @@ def update_depths(
         else links._replace(depth=links.depth - claimed[links.page_id] + depths[links.page_id])
         for links in found
     ]
+
+
+def reopen_parts(transaction: Transaction, items: Sequence[Document | Outcome]) -> None:
+    """Has the files of archives visited that have other bytes now, or are gone: nothing else lists them."""
+    changed = [
+        item.claim.url_id
+        for item in items
+        if (item.page is not None if isinstance(item, Document) else item.code == Code.NO_LONGER_LISTED)
+    ]
+    parts = link_table.load(transaction, changed)
+    url_table.reopen(transaction, dict.fromkeys(part for found in parts.values() for part in found))
 
 
 class DisplayChanges:
