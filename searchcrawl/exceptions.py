@@ -53,7 +53,7 @@ class Exit(IntEnum):
     DIFFERENT = 1
     #: the command line is wrong, or names a source that does not exist
     WRONG_USE = 2
-    #: a limit, ``stop`` or a signal ended the run, a folder or table could not be listed, or the source is suspended
+    #: a limit, ``stop`` or a signal ended the run, a folder or table could not be listed or read, or the source is suspended
     ENDED_EARLY = 3
     #: the configuration is refused
     CONFIGURATION = 4

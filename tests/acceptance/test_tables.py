@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from searchcrawl.sources.secrets import HIDDEN
+from tests import backends
 from tests.crawl_forks import COMMANDS
+from tests.site.toml_text import to_toml
 
-_PROJECT = 'contact = "https://example.com/"\n'
 _SOURCE = """
 type = "table"
 
@@ -34,7 +35,8 @@ class ShopProject:
         self.folder = folder
         (folder / "sources").mkdir()
         (folder / "scrapy.cfg").write_text("[settings]\ndefault = searchcrawl.settings\n", "utf-8")
-        (folder / "searchcrawl.toml").write_text(_PROJECT, "utf-8")
+        tables = {"contact": "https://example.com/", **backends.current.tables(folder)}
+        (folder / "searchcrawl.toml").write_text(to_toml(tables), "utf-8")
         self.edit("")
         self.execute("CREATE TABLE articles (id INTEGER PRIMARY KEY, name TEXT, text TEXT, city TEXT, changed TEXT)")
         for number in range(1, _MANY + 1):
@@ -94,6 +96,7 @@ def test_rows_when_nothing_has_changed_then_none_is_read(shop: ShopProject) -> N
     assert {hit["title"] for hit in hits} == {f"Article {number}" for number in range(1, _MANY + 1)}
 
 
+@pytest.mark.matrix
 def test_rows_when_one_is_new_one_changed_and_one_deleted_then_these_are_three_updates(shop: ShopProject) -> None:
     shop.crawl()
     shop.put(_MANY + 1, text="pears are green")
@@ -110,6 +113,7 @@ def test_rows_when_one_is_new_one_changed_and_one_deleted_then_these_are_three_u
     assert len(shop.search("*")) == _MANY
 
 
+@pytest.mark.matrix
 def test_rows_when_a_value_beside_the_text_changes_then_the_document_does(shop: ShopProject) -> None:
     shop.edit('[attributes]\n"column:city" = "city"')
     shop.crawl()
@@ -123,6 +127,7 @@ def test_rows_when_a_value_beside_the_text_changes_then_the_document_does(shop: 
     assert [hit["url"] for hit in shop.search("title:pear")] == ["row://shop/articles/3"]
 
 
+@pytest.mark.matrix
 def test_rows_when_all_are_deleted_then_they_wait_in_quarantine(shop: ShopProject) -> None:
     shop.crawl()
     shop.execute("DELETE FROM articles")
@@ -163,6 +168,7 @@ def test_rows_when_they_have_a_time_then_increments_and_comparisons_find_all(sho
     assert len(shop.search("*")) == _MANY - 1
 
 
+@pytest.mark.matrix
 def test_rows_when_shown_with_a_url_of_their_own_then_a_search_has_it(shop: ShopProject) -> None:
     shop.edit('display = "https://shop.test/{city}?id={id}"')
     shop.crawl()
@@ -204,6 +210,7 @@ def test_password_when_it_is_in_the_url_then_nothing_shows_it(shop: ShopProject)
     assert [str(path) for path in files if b"hush-hush-word" in path.read_bytes()] == []
 
 
+@pytest.mark.matrix
 def test_row_when_it_is_gone_at_its_reading_and_comes_back_as_it_was_then_so_does_its_document(
     shop: ShopProject,
 ) -> None:
