@@ -25,6 +25,8 @@ class Kind:
 
     #: the word in ``type``
     name: str
+    #: what a source of it is about
+    what: str = "documents"
     #: what its URLs are called in messages
     url: str
     #: the schemes of its URLs, each with its default port
@@ -76,12 +78,14 @@ class Kind:
 
 WEB: Final = Kind(
     name="web",
+    what="site",
     url="an http or https URL",
     ports={"http": 80, "https": 443},
     handler="searchcrawl.http.late_handler.LateHandler",
 )
 FILE: Final = Kind(
     name="file",
+    what="folders",
     url="a file URL",
     ports={"file": 0},
     host="localhost",
@@ -97,6 +101,7 @@ FILE: Final = Kind(
 )  # fmt: skip
 TABLE: Final = Kind(
     name="table",
+    what="database",
     url="a row URL",
     ports={"row": 0},
     lister="searchcrawl.kinds.table.lister.TableLister",

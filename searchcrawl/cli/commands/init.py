@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import searchcrawl
 from searchcrawl.cli.command import BaseCommand, require_free
 from searchcrawl.cli.output import print_answer
+from searchcrawl.kind import KINDS, WEB
 from searchcrawl.sources.project import PLACEHOLDER_CONTACT
 
 _SCRAPY_CFG: Final = """\
@@ -52,52 +54,9 @@ type = "local"
 # headers = {{Authorization = {{env = "INTRANET_TOKEN"}}}}
 """
 
-_SOURCE: Final = """\
-# One file is one source; its name (example) is what "searchcrawl crawl example" asks for.
-type = "web"
-title = "An example"
-
-[start]
-# Where to begin; these must lie within the scope.
-urls = ["https://example.org/"]
-
-[scope]
-# "example.org" is that host and every host below it; "=example.org" is that host alone.
-include_hosts = ["example.org"]
-# exclude_hosts = ["old.example.org"]
-# Globs against the whole URL; "re:..." is a regular expression. Exclude always wins.
-# exclude_urls = ["*/print/*", 're:[?&]sort=']
-# Clicks from a start URL; 0 is any number.
-# depth = 0
-
-# Paths and ports of single hosts:
-# [[scope.host]]
-# host = "docs.example.org"
-# include_paths = ["/en/"]
-
-[fetch]
-# Seconds between two requests to a host. Less than 1 needs its owner's leave.
-delay_seconds = 1.0
-# Slower in office hours, in the time zone of this machine or of timezone = "Europe/Berlin":
-# windows = [{days = "mon-fri", from = "08:00", to = "18:00", delay_seconds = 5}]
-# Through a proxy; a password comes from the environment: proxy = {env = "PROXY_URL"}
-# proxy = "http://proxy.example.org:3128"
-# Hosts of your own network are not reached unless listed:
-# private_networks = ["10.0.0.0/8"]
-
-[lifecycle]
-# A page is due again after so many hours; 0 is in each run.
-# recrawl_every_hours = 24
-# When a run would remove more than this, it asks first (searchcrawl quarantine).
-# max_delete_percent = 10
-"""
-
-_FILES: Final[Mapping[str, str]] = {
-    "scrapy.cfg": _SCRAPY_CFG,
-    "searchcrawl.toml": _PROJECT,
-    "sources/example.toml": _SOURCE,
-    ".gitignore": _GITIGNORE,
-}
+#: Where a kind of source has its commented example.
+_SOURCE: Final = "sources/example.toml"
+_KINDS: Final = Path(searchcrawl.__file__).parent / "kinds"
 
 
 class Command(BaseCommand):
@@ -105,15 +64,27 @@ class Command(BaseCommand):
     shown_arguments = "DIR"
     example = "searchcrawl init intranet"
 
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--type", choices=KINDS, default=WEB.name, help="the kind of source of the example: web, file or table"
+        )
+
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         root = Path(args[0])
         require_free(root)
-        write_files(root, _FILES)
+        kind = KINDS[opts.type]
+        files = _list_files((_KINDS / kind.name / "example.toml").read_text("utf-8"))
+        write_files(root, files)
         lines = (
-            f"Made a project in {root}: {', '.join(_FILES)}",
-            "Next: put your contact into searchcrawl.toml, and your site into sources/example.toml.",
+            f"Made a project in {root}: {', '.join(files)}",
+            f"Next: put your contact into searchcrawl.toml, and your {kind.what} into {_SOURCE}.",
         )
-        print_answer({"project": str(root.resolve()), "files": list(_FILES)}, lines, as_json=opts.json)
+        print_answer({"project": str(root.resolve()), "files": list(files)}, lines, as_json=opts.json)
+
+
+def _list_files(source: str) -> Mapping[str, str]:
+    return {"scrapy.cfg": _SCRAPY_CFG, "searchcrawl.toml": _PROJECT, _SOURCE: source, ".gitignore": _GITIGNORE}
 
 
 def write_files(root: Path, files: Mapping[str, str]) -> None:
