@@ -13,6 +13,7 @@ import pytest
 from searchcrawl.sources.secrets import HIDDEN
 from tests import backends
 from tests.crawl_forks import COMMANDS
+from tests.site.pdf import make_pdf
 from tests.site.toml_text import to_toml
 
 _SOURCE = """
@@ -248,3 +249,59 @@ def test_row_when_tried_then_the_answer_is_that_of_a_crawl(shop: ShopProject) ->
     assert "Article 2" in found
     assert "number 2" in found
     assert "967" in gone
+
+
+def test_attributes_when_edited_then_a_plan_needs_no_database(shop: ShopProject) -> None:
+    shop.crawl()
+    (shop.folder / "shop.db").rename(shop.folder / "elsewhere.db")
+    shop.edit('[attributes]\n"column:city" = "city"')
+
+    planned = json.loads(shop.command("plan", "shop", "--json"))
+    shop.command("apply", planned["plan"])
+
+    assert (planned["send"], planned["refetch"]) == (_MANY, 0)
+    assert len(shop.search("*", "--filter", "city:Bergen")) == _MANY
+
+
+def test_permissions_when_a_column_has_them_then_searches_as_a_user_keep_to_them(shop: ShopProject) -> None:
+    shop.edit('allow = ["city"]')
+    shop.execute("UPDATE articles SET city = NULL")
+    shop.put(1, city="user:anna, group:staff")
+    shop.put(2, city="everyone")
+    shop.crawl()
+    anna = {hit["url"] for hit in shop.search("*", "--as-user", "anna")}
+    carl = {hit["url"] for hit in shop.search("*", "--as-user", "carl", "--groups", "staff")}
+    shop.put(1, city="user:carl")
+
+    shop.crawl()
+
+    both = {"row://shop/articles/1", "row://shop/articles/2"}
+    assert (anna, carl) == (both, both)
+    assert {hit["url"] for hit in shop.search("*", "--as-user", "anna")} == {"row://shop/articles/2"}
+    assert {hit["url"] for hit in shop.search("*", "--as-user", "carl")} == both
+
+
+def test_bodies_when_columns_have_files_then_they_are_read_as_such(shop: ShopProject) -> None:
+    shop.execute("CREATE TABLE files (name TEXT, data BLOB, kind TEXT)")
+    rows = [
+        ("a.pdf", make_pdf("pears in a portable format", title="Portable"), "application/pdf"),
+        ("b", make_pdf("plums of an unknown type"), None),
+        ("c", "<title>Marked</title><p>cherries <b>are</b> red", "text/html"),
+        ("d", None, "application/pdf"),
+        ("e", b"x" * 2000, "text/plain"),
+    ]
+    for row in rows:
+        shop.execute("INSERT INTO files VALUES (?, ?, ?)", *row)
+    text = 'type = "table"\n[table]\nurl = "sqlite:///shop.db"\ntable = "files"\nkey = ["name"]\nbody = "data"\n'
+    (shop.folder / "sources" / "shop.toml").write_text(
+        f'{text}body_type = "kind"\n[fetch]\nmax_bytes = 1999\n', encoding="utf-8"
+    )
+
+    shop.crawl()
+
+    assert [hit["title"] for hit in shop.search("portable")] == ["Portable"]
+    assert [hit["url"] for hit in shop.search("plums")] == ["row://shop/files/b"]
+    assert [hit["title"] for hit in shop.search("cherries")] == ["Marked"]
+    listed = (json.loads(line) for line in shop.command("urls", "shop", "--json").splitlines())
+    codes = {row["url"].rpartition("/")[2]: row["code"] for row in listed}
+    assert codes == {"a.pdf": 200, "b": 200, "c": 200, "d": 911, "e": 960}
