@@ -119,6 +119,8 @@ class ListedRows:
                 self._mark(row.id)
                 self._compare_row(row, version, entry.refusal, compared)
                 continue
+            if not self._run.source.finds_urls:
+                continue
             compared.fresh[key] = version
             links.append(Link(entry.url))
             if entry.refusal is not None:

@@ -11,9 +11,10 @@ from searchcrawl.codes import describe_code
 from searchcrawl.commit.part_sender import PartSender
 from searchcrawl.counters import FAILED_LISTINGS
 from searchcrawl.exceptions import CrawlEnds, SearchcrawlError
-from searchcrawl.listing.model import ListedPart, Lister
+from searchcrawl.listing.model import ListedPart, Lister, ListingEnd
 from searchcrawl.run import Run
 from searchcrawl.store import listing_table
+from searchcrawl.store.listing_table import ROOTS
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +88,8 @@ class Listing:
             lister: Lister = load(run.source.kind.lister)(
                 run.source, run.project, StoredMarks(run), self._stopping.is_set
             )
+            # What is no root any more is gone with all below, as any container that is not named.
+            self._send(ListedPart(url=ROOTS, children=tuple(lister.list_roots()), end=ListingEnd(code=200, whole=True)))
             for part in lister.walk():
                 self._send(part)
         except CrawlEnds:

@@ -18,6 +18,8 @@ from searchcrawl.store.many_rows import read_parts, select_fields, write_parts, 
 from searchcrawl.store.schema import sitemaps, urls
 from searchcrawl.store.sitemap_table import give_to
 
+#: The container of all that a lister begins with.
+ROOTS: Final = ""
 #: Rows of a container that are read at once.
 PAGE_ROWS: Final = 5000
 _GOOD: Final = sorted({0, *SUCCESS, int(Code.OUTSIDE_BOUNDARY), int(Code.NO_LONGER_LISTED)})
@@ -148,7 +150,8 @@ def find_failures(transaction: Transaction, source_id: int, *, limit: int) -> li
 
 def count(transaction: Transaction, source_id: int) -> tuple[int, int]:
     """How many containers of a source are listed, and how many of them could not be read."""
-    here = sitemaps.c.source_id == source_id, sitemaps.c.code != int(Code.NO_LONGER_LISTED)
+    is_listed = sitemaps.c.code != int(Code.NO_LONGER_LISTED), sitemaps.c.url != ROOTS
+    here = sitemaps.c.source_id == source_id, *is_listed
     failed = func.count().filter(sitemaps.c.code.not_in(_GOOD))
     row = transaction.execute(select(func.count(), failed).select_from(sitemaps).where(*here)).one()
     return int(row[0]), int(row[1])
