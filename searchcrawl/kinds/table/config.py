@@ -6,14 +6,13 @@ import string
 from collections.abc import Callable, Mapping
 from typing import Annotated, Final, NamedTuple
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.values import (
     Amount,
     Check,
     ListOf,
-    PositiveAmount,
     PublicText,
     Table,
     check_no_repeats,
@@ -103,6 +102,8 @@ def _check_query(text: str) -> str:
 _check_name: Final = require(
     lambda text: text.isprintable() and text.strip() == text and text not in {".", ".."}, "not the name of a table"
 )
+#: As long as all databases can count.
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 Column = PublicText
 Columns = ListOf[Column]
 TemplateText = Annotated[PublicText, Check(_check_template, "template")]
@@ -156,7 +157,7 @@ class TableTable(Table):
         "With `modified`: how far before the newest change a reading begins again, for what is written late. PostgreSQL, "
         "and MariaDB where the user may see it, tell of open transactions that are older.",
     )
-    statement_seconds: PositiveAmount = option(
+    statement_seconds: Seconds = option(
         60.0, "How long the database may take for a statement, or for the next rows of one that brings many."
     )
     allow: Columns = option(

@@ -158,6 +158,9 @@ def translate_errors() -> Iterator[None]:
     except SQLAlchemyError as error:
         number = _find_number(error)
         raise DatabaseError(_classify(error), _describe(error), is_forbidden=number in _FORBIDDEN) from error
+    except (UnicodeError, OverflowError) as error:
+        # Of a driver that has no value of Python for what a row has.
+        raise DatabaseError(SQL_ERROR, f"a value cannot be read ({type(error).__name__})") from error
 
 
 def describe_missing(url: URL, error: Exception) -> str:

@@ -21,7 +21,7 @@ from itertools import islice
 from typing import Any, Final
 
 import xxhash
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection, Row, make_url
 
 from searchcrawl import clock
 from searchcrawl.codes import Code
@@ -172,9 +172,10 @@ class TableLister:
         return mark if 0 <= now_ms - mark.compared_ms < self._rows.compare_hours * _HOUR_MS else None
 
     def _describe(self) -> str:
-        """Changes with which rows there are, and with what is compared."""
+        """Changes with which rows there are, and with what is compared; not with who reads them."""
         rows = self._rows
-        return xxhash.xxh3_64_hexdigest(repr((rows.table, rows.query, rows.key, rows.modified)).encode())
+        database = make_url(rows.url or "").set(username="", password="").render_as_string()
+        return xxhash.xxh3_64_hexdigest(repr((database, rows.table, rows.query, rows.key, rows.modified)).encode())
 
 
 class _Stopped(Exception):
