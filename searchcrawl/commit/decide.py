@@ -373,6 +373,8 @@ def _wait_unread(body: Unread, now_ms: int, horizon_ms: int) -> int:
 
 def _note_links(outcome: Outcome, source: Source, group: Group) -> None:
     claim = outcome.claim
+    if source.kind.is_listed:
+        return
     if source.finds_urls and (outcome.links or _leads_nowhere(outcome, source)):
         group.found.append(FoundLinks(claim.url_id, claim.depth, outcome.links, is_normalised=True))
         group.relinked.append(claim.url_id)

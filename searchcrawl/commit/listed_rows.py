@@ -6,6 +6,7 @@ says whether they are gone (967). The writer thread calls it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,12 +22,13 @@ from searchcrawl.counters import FAILED_LISTINGS
 from searchcrawl.failpoints import reach
 from searchcrawl.items import Link
 from searchcrawl.listing.model import ListedPart, ListingEnd
+from searchcrawl.rules.boundary import is_trap_limit
 from searchcrawl.run import Run
 from searchcrawl.store import listing_table, sitemap_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.listing_table import ListedRow
 from searchcrawl.store.states import FetchState
-from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls import link_table, url_table
 from searchcrawl.store.urls.fetch_events import REFUSED_LATER
 from searchcrawl.store.urls.url_table import Settled
 
@@ -132,7 +134,7 @@ class ListedRows:
         if row.fetch_state in _UNDER_WAY:
             # It may be read as it was before: the next run sees the difference.
             return
-        if refusal is not None:
+        if refusal is not None and not _stays(row, refusal):
             if (row.code, row.rule) != (Code.OUTSIDE_BOUNDARY, refusal) or row.fetch_state != FetchState.SETTLED:
                 compared.refused[row.id] = refusal
             return
@@ -224,6 +226,11 @@ class ListedRows:
         return place < len(self._listed) and bool(self._listed[place] & 1 << (row_id & 7))
 
 
+def _stays(row: ListedRow, refusal: str) -> bool:
+    """Whether a rule is about what is new alone, and the row is not."""
+    return is_trap_limit(refusal.partition(":")[0]) and row.code != Code.OUTSIDE_BOUNDARY
+
+
 def _read_rows(run: Run, container_id: int) -> Iterable[Sequence[int]]:
     return run.read_pages(listing_table.find_of_container, key=lambda row: row, container_id=container_id)
 
@@ -233,6 +240,16 @@ def _look_for(transaction: Transaction, lost: Sequence[int]) -> None:
     url_table.reopen(transaction, lost)
 
 
+def _add_members(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
+    """Rows, and those of the files in them that are archives: no container lists these, the last visit named them."""
+    found, fresh = dict.fromkeys(url_ids), list(url_ids)
+    while fresh:
+        members = {member for links in link_table.load(transaction, fresh).values() for member in links}
+        fresh = [member for member in members if member not in found]
+        found.update(dict.fromkeys(fresh))
+    return list(found)
+
+
 def _refuse_page(transaction: Transaction, *, run: Run, refused: Mapping[int, str]) -> Mapping[str, int]:
     listing_table.drop_versions(transaction, list(refused))
     return _refuse(transaction, run, refused)
@@ -240,6 +257,10 @@ def _refuse_page(transaction: Transaction, *, run: Run, refused: Mapping[int, st
 
 def _refuse(transaction: Transaction, run: Run, refused: Mapping[int, str]) -> Mapping[str, int]:
     """Refuses known rows by rules that only their lister can ask; their documents leave, within the limits."""
+    by_rule = defaultdict[str, list[int]](list)
+    for row, rule in refused.items():
+        by_rule[rule].append(row)
+    refused = {row: rule for rule, rows in by_rule.items() for row in _add_members(transaction, rows)}
     group = Group(horizon_ms=run.row.horizon_ms, with_evidence=list(refused))
     code = int(Code.OUTSIDE_BOUNDARY)
     group.settled += [

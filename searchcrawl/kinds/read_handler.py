@@ -50,7 +50,8 @@ class ReadHandler:
 
     async def download_request(self, request: Request) -> Response:
         claim = find_claim(request)
-        is_listed = claim is None or claim.version is not None or claim.sitemap_id is None
+        # What no lister has named, as what somebody typed, is looked at as closely as what is not listed any more.
+        is_listed = claim is None or claim.version is not None
         found = await self._read(ReadRequest(request.url, is_listed))
         if isinstance(found, Read):
             headers = Headers()

@@ -42,6 +42,8 @@ _LIMIT_CODES: Final = {
 }
 #: Limits against endless URLs. They are no evidence about a page: one with a document in the index is exempt (L8).
 _TRAP_LIMITS: Final = frozenset({key for key, code in _LIMIT_CODES.items() if code == Code.TRAP_LIMIT} | {MAX_URLS})
+#: That on the age of what is listed: tomorrow it refuses what it allows today.
+_OF_NEW: Final = _TRAP_LIMITS | {"scope.max_age_days"}
 #: The limits on single URLs, with the values that limit nothing.
 NO_LIMITS: Final[Mapping[str, Any]] = {
     "depth": 0,
@@ -65,7 +67,7 @@ def refusal_code(decision: Decision) -> Code:
 
 def is_trap_limit(key: str) -> bool:
     """Whether the rules of a key, as ``scope.max_urls``, only refuse URLs that are new."""
-    return key in _TRAP_LIMITS
+    return key in _OF_NEW
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,12 @@ class Decision:
         return not self.allowed and self.key.rpartition(".")[2].startswith(("exclude_", "forget"))
 
     def propose_include(self, values: Mapping[str, str | int]) -> Proposal | None:
-        """Returns the include that would end this refusal; None for any decision that is not ``NO_INCLUDE``.
+        """Returns the include that would end this refusal; None for any decision that is not ``NO_INCLUDE``, or of another list.
 
         ``values`` has the host, port, path and URL by the name of the include list (the last part of its key).
         """
-        return Proposal(self.key, values[self.key.rpartition(".")[2]]) if self.rule == NO_INCLUDE else None
+        value = values.get(self.key.rpartition(".")[2]) if self.rule == NO_INCLUDE else None
+        return None if value is None else Proposal(self.key, value)
 
 
 #: Allowed, and no rule in particular said so.

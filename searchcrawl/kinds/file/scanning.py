@@ -19,7 +19,7 @@ from searchcrawl.sources.config import Source
 #: An identity of more characters cannot be kept.
 MOST_CHARACTERS: Final = 32_768
 TOO_LONG: Final = f"file.roots: its path has more than {MOST_CHARACTERS} characters"
-#: The token of what is left out: it is as long the same as the rule is.
+#: The token of what is left out by its name.
 _LEFT_OUT: Final = b"left out"
 
 
@@ -115,7 +115,8 @@ class Scanner:
     def _build_entry(self, folder: Folder, name: bytes, facts: os.stat_result, now_ns: int) -> Entry:
         url = folder.url + escape(name)
         refusal = self._refuse_file(facts, now_ns) if len(url) <= MOST_CHARACTERS else TOO_LONG
-        return Entry(url, folder.tokens.build(facts, now_ns)) if refusal is None else Entry(url, _LEFT_OUT, refusal)
+        # A rule that depends on the day leaves out what is new alone.
+        return Entry(url, folder.tokens.build(facts, now_ns), refusal)
 
     def _refuse_file(self, facts: os.stat_result, now_ns: int) -> str | None:
         try:
