@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import ada_url
 import xxhash
 
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.kind import KINDS, WEB
+from searchcrawl.kind import FILE, KINDS, WEB
 
 #: Of all kinds of sources.
 DEFAULT_PORTS: Final = {scheme: port for kind in KINDS.values() for scheme, port in kind.ports.items()}
@@ -71,16 +72,34 @@ def resolve(text: str, base: str | None = None, *, routes: bool = False, listed:
 def resolve_typed(text: str, *, routes: bool = False) -> str:
     """The identity of a URL of any kind as people type it: ``host:port/path`` without a scheme is one of http.
 
-    Raises InvalidUrl as ``resolve`` does.
+    An absolute path is one of a file, whose name may be written in any way. Raises InvalidUrl as ``resolve`` does.
     """
+    if text.startswith("/") and not text.startswith("//"):
+        # A path is what it is: escapes in it are part of a name.
+        try:
+            return f"{FILE.begins[0]}{_escape(text.encode('utf-8', 'surrogateescape'))}"
+        except UnicodeEncodeError as error:
+            raise InvalidUrl(f"not a path: {text[:200]!r}") from error
     try:
-        return resolve(text, routes=routes, listed=True)
+        found = resolve(text, routes=routes, listed=True)
+        return _escape_name(found) if found.startswith(FILE.begins) else found
     except InvalidUrl:
         # The name of a host before its port looks like a scheme, so a URL of another scheme is looked at, too.
         name, colon, _ = text.strip().partition(":")
         if _WITHOUT_SCHEME.match(text) is None or (colon and name.lower() in _WITH_NUMBERS):
             raise
     return resolve(f"http://{text.strip()}", routes=routes)
+
+
+def _escape_name(url: str) -> str:
+    """The identity of a file, in which all is escaped but what is unreserved; of a file in an archive its archive's."""
+    archive, mark, member = url.partition("!/")
+    path = unquote_to_bytes(archive.removeprefix(FILE.begins[0]))
+    return f"{FILE.begins[0]}{_escape(path)}{mark}{member}"
+
+
+def _escape(path: bytes) -> str:
+    return quote_from_bytes(path, safe="/-._~")
 
 
 def hide_user_info(text: str) -> str:

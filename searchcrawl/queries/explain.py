@@ -242,11 +242,24 @@ def _explain_led(context: Context, refusals: Sequence[Reason]) -> Verdict:
     return Verdict(f"{_NOT_IN} by itself: {text}", [*reasons, *refusals])
 
 
+def _explain_unlisted(context: Context) -> Verdict:
+    """The verdict on what no lister has named: perhaps because of what it is in."""
+    container = context.container
+    if container is None:
+        return Verdict(f"{_NOT_IN}: never seen: no listing has named it", [Reason(step="found", rule="not listed")])
+    said = container.error or describe_code(container.code)
+    if container.code == Code.OUTSIDE_BOUNDARY:
+        reason = parse_reason(said, "found", context.source)
+        return Verdict(f"{_NOT_IN}: never seen: {container.url} is left out", [reason])
+    text = f"{container.url} could not be listed ({describe_code(container.code)})"
+    return Verdict(f"{_NOT_IN}: never seen: {text}", [Reason(step="found", rule=said)])
+
+
 def _explain_unfound(context: Context) -> Verdict:
     """The verdict on a URL to which nothing led: because of a key, or because nothing that may be followed does."""
     source, run = context.source, context.run
     if source.kind.is_listed:
-        return Verdict(f"{_NOT_IN}: never seen: no listing has named it", [Reason(step="found", rule="not listed")])
+        return _explain_unlisted(context)
     unlinked = context.list_unlinked()
     if not source.finds_urls:
         return Verdict(f"{_NOT_IN}: never seen: no URL is new with {unlinked[0].row_rule}", unlinked)

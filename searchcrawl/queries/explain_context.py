@@ -31,12 +31,13 @@ from searchcrawl.sources.effective import BUILT_IN, list_layers
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
 from searchcrawl.sources.loading import build_boundary, build_index_filter, build_rewriting, read_start_urls
 from searchcrawl.sources.project import Project
-from searchcrawl.store import host_table, owned_hosts, source_table
+from searchcrawl.store import host_table, listing_table, owned_hosts, source_table
 from searchcrawl.store.documents import anchor_table, duplicate_key_table
 from searchcrawl.store.documents.duplicate_key_table import CanonicalTarget
 from searchcrawl.store.documents.frozen_table import LANGUAGES, TITLES
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.host_table import HostPause
+from searchcrawl.store.listing_table import FailedListing
 from searchcrawl.store.owned_hosts import HostTurn
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
@@ -156,6 +157,8 @@ class Context:
     refused_links: int = 0
     #: whether somebody put it into the queue, and no run has looked at it yet
     submitted: bool = False
+    #: what it is in and was not listed, where it has no row
+    container: FailedListing | None = None
 
     @property
     def source(self) -> Source:
@@ -379,6 +382,7 @@ def _add_rows(transaction: Transaction, source_id: int, found: Context, asked: s
         refused_links=sum(row.links for row in link_table.load_refused(transaction, source_id) if row.host == host)
         if is_new
         else 0,
+        container=listing_table.find_above(transaction, source_id, url) if is_new and source.kind.is_listed else None,
         submitted=recrawl_table.is_submitted(transaction, source_id, asked),
         anchors=() if facts is None else anchor_table.load_of(transaction, facts.listed.url_id),
         usual_language=LANGUAGES.find(transaction, source_id, host) or "",

@@ -169,6 +169,8 @@ def _describe_unseen(context: Context) -> Step:
     unfollowed = [reason.row_rule for reason in context.list_unfollowed()]
     if unfollowed:
         return Step("found", "never", f"links to it may not be followed: {'; '.join(unfollowed)}", unfollowed[0])
+    if context.source.kind.is_listed:
+        return Step("found", "never", "no listing has named it")
     return Step("found", "never", "no link to it was followed")
 
 

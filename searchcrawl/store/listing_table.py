@@ -139,6 +139,19 @@ class FailedListing(NamedTuple):
     error: str | None
 
 
+def find_above(transaction: Transaction, source_id: int, url: str) -> FailedListing | None:
+    """The nearest container that a thing is in and that could not be read, or is left out, by what its lister said last."""
+    places = [place for place, sign in enumerate(url) if sign == "/" and place > url.find("://") + 2]
+    keys = [identities.key(url[: place + 1]) for place in places]
+    query = select(*(sitemaps.c[name] for name in FailedListing._fields)).where(sitemaps.c.source_id == source_id)
+    found = [
+        FailedListing._make(row)
+        for row in read_parts(transaction, query, sitemaps.c.key, keys)
+        if row.code not in {*SUCCESS, int(Code.NOT_FETCHED), int(Code.NO_LONGER_LISTED)}
+    ]
+    return max(found, key=lambda one: len(one.url), default=None)
+
+
 def find_failures(transaction: Transaction, source_id: int, *, limit: int) -> list[FailedListing]:
     """The containers of a source that could not be read, the first of them."""
     query = select(*(sitemaps.c[name] for name in FailedListing._fields))

@@ -104,7 +104,6 @@ def test_url_when_typed_without_a_scheme_then_is_one_of_http(text: str, identity
     [
         "",
         " ",
-        "/path",
         "?q",
         "mailto:me@example.com",
         "ftp://example.com/",
@@ -120,7 +119,20 @@ def test_text_when_typed_and_no_host_then_is_invalid(text: str) -> None:
         urls.resolve_typed(text)
 
 
-@pytest.mark.parametrize("text", ["http://example.com/\ud800", "\ud800", "http://\ud800/"])
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("/srv/a b.txt", "file:///srv/a%20b.txt"),
+        ("/srv/a%20b.txt", "file:///srv/a%2520b.txt"),
+        ("file:///srv/it's(1).txt", "file:///srv/it%27s%281%29.txt"),
+        ("file:///srv/a.zip!/in (1)/x.txt", "file:///srv/a.zip!/in%20(1)/x.txt"),
+    ],
+)
+def test_text_when_typed_as_a_path_or_as_the_url_of_a_file_then_is_the_identity_of_it(text: str, url: str) -> None:
+    assert urls.resolve_typed(text) == url
+
+
+@pytest.mark.parametrize("text", ["http://example.com/\ud800", "/\ud800", "\ud800", "http://\ud800/"])
 def test_text_when_it_holds_a_lone_surrogate_then_is_a_url_or_invalid(text: str) -> None:
     try:
         resolved = urls.resolve(text)
