@@ -269,6 +269,8 @@ def test_ages_when_they_are_limited_then_known_files_stay(files: FileProject) ->
     os.utime(files.root / "older.txt", (1_000_000_000, 1_000_000_000))
     files.edit(scope={"max_age_days": 30})
     files.crawl()
+    # After an edit all are visited: one that is under way while it is listed is compared by the next run.
+    files.crawl()
     quiet = files.crawl()
 
     assert "old.txt" in files.indexed()
