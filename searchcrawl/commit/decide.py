@@ -32,7 +32,7 @@ from searchcrawl.politeness import backoff
 from searchcrawl.rules import lifecycle, recrawl
 from searchcrawl.rules.archives import MARK
 from searchcrawl.rules.forgotten import KEY
-from searchcrawl.rules.lifecycle import Failures, PageVersion
+from searchcrawl.rules.lifecycle import Failures, PageVersion, is_denied
 from searchcrawl.rules.recrawl import Proof
 from searchcrawl.rules.rendering import NO_TEXT
 from searchcrawl.sources.config import Lifecycle, Source
@@ -59,6 +59,7 @@ class Group:
     ``submitted`` are URLs that were submitted, as they were given.
     ``back`` are rows whose documents are put back as they were before this run, ``readable`` those of them whose old
     record is there, and ``restored`` what became of them. ``proofs`` are what visits showed of the dates of sitemaps.
+    ``denied`` are rows whose document is not for anybody from now on, as it may not be read, or is no longer so: it is sent again.
     ``bare`` are new rows whose pages have no text of their own. ``incomplete`` are rows whose rendered page lacked something and was
     not taken, with what is noted of that.
     """
@@ -84,6 +85,7 @@ class Group:
     found: list[FoundLinks] = field(default_factory=list)
     submitted: list[str] = field(default_factory=list)
     proofs: list[Proof] = field(default_factory=list)
+    denied: list[int] = field(default_factory=list)
     bare: set[int] = field(default_factory=set)
     incomplete: dict[int, str | None] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
@@ -122,6 +124,7 @@ def decide(
 
 def _decide_document(document: Document, source: Source, group: Group) -> None:
     claim = document.claim
+    _note_denial(claim, None, source, group)
     fetched_ms = clock.to_ms(document.fetched_at)
     differs = document.page is not None and _has_changed(document, source)
     changed = _observe(claim, document.code, differs=differs, edited=bool(group.edited))
@@ -238,6 +241,9 @@ def _has_changed(document: Document, source: Source) -> bool:
     claim = document.claim
     if claim.fields_digest == document.fields_digest:
         return False
+    if source.kind.says_access:
+        # Whoever may no longer see it must not, whatever its date is.
+        return True
     before = PageVersion(last_modified=claim.last_modified, etag=claim.etag, checksum=claim.fields_digest)
     after = PageVersion(last_modified=document.last_modified, etag=document.etag, checksum=document.fields_digest)
     return lifecycle.has_changed(source.change.condition, before, after)
@@ -337,6 +343,7 @@ def _settle(outcome: Outcome, source: Source, group: Group, now_ms: int) -> None
             failures=claim.failures,
             after_run=group.after_run,
         )
+    _note_denial(claim, failures, source, group)
     due_ms, interval_ms = _find_next_visit(outcome, source, group, now_ms, failed_runs)
     body = None if outcome.unread is None else lifecycle.follow_unread(claim.unread, outcome.unread)
     if body is not None and due_ms is not None and not claim.is_known:
@@ -363,6 +370,12 @@ def _settle(outcome: Outcome, source: Source, group: Group, now_ms: int) -> None
     if outcome.lacks is not None:
         group.counts[INCOMPLETE] += 1
         group.incomplete[claim.url_id] = outcome.parts
+
+
+def _note_denial(claim: Claim, failures: str | None, source: Source, group: Group) -> None:
+    """Notes a document that may not be read any more, or may be again; ``failures`` are those of its row from now on."""
+    if source.kind.says_access and claim.has_document and is_denied(claim.failures) != is_denied(failures):
+        group.denied.append(claim.url_id)
 
 
 def _wait_unread(body: Unread, now_ms: int, horizon_ms: int) -> int:

@@ -379,8 +379,8 @@ class GroupCommit:
         # Where a page is back with the bytes of before, its links are to be found all the same.
         unread = [*group.unread, *group.waiting]
         document_table.process_again(transaction, unread if run.forced else group.relinked)
-        if displays:
-            url_table.reopen(transaction, document_table.send_again(transaction, list(displays)))
+        if displays or group.denied:
+            url_table.reopen(transaction, document_table.send_again(transaction, [*displays, *group.denied]))
         reach("row.updated")
         if run.source.kind.is_listed:
             link_rows.reopen_parts(transaction, items)

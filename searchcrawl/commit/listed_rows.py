@@ -34,6 +34,8 @@ from searchcrawl.store.urls.url_table import Settled
 
 #: The version of what cannot be told from another one yet.
 _UNKNOWN: Final = 0
+#: The codes of containers that may not be read.
+_DENIED: Final = frozenset({401, 403})
 _UNDER_WAY: Final = frozenset({FetchState.FETCHING, FetchState.ALONE})
 #: The beginnings of rules that are asked for by a URL alone (rules.listed), or by a list of the project.
 _BY_URL: Final = ("scope.include_", "scope.exclude_", "forgotten")
@@ -174,6 +176,8 @@ class ListedRows:
                 self._refuse_container(one.container_id, end.refusal)
             elif end.whole:
                 self._leave(one)
+            elif end.code in _DENIED:
+                self._ask_below(one.container_id)
             reach("listing.end")
             self._run.write_counted(self._write_end, one.container_id, end)
 
@@ -198,6 +202,19 @@ class ListedRows:
             below = run.read(listing_table.find_children, gone)
             run.write(listing_table.note_gone, gone, run_id=run.id)
             gone = below
+
+    def _ask_below(self, container_id: int) -> None:
+        """Has all visited that is below a container which may not be read any more: who may see it is not known either.
+
+        Not below a root: whoever may not read any of it has lost his own rights.
+        """
+        run = self._run
+        below = [] if run.read(listing_table.is_root, container_id) else [container_id]
+        while below:
+            for each in below:
+                for page in _read_rows(run, each):
+                    run.write(url_table.reopen, page)
+            below = run.read(listing_table.find_children, below)
 
     def _look_for(self, container_id: int) -> None:
         run = self._run

@@ -21,6 +21,7 @@ from searchcrawl.exceptions import ConfigurationError, DamagedRecord, UnknownSou
 from searchcrawl.index_fields import FORMS, find_analysed, find_language_field
 from searchcrawl.items import IndexedDocument
 from searchcrawl.rules import near_copies
+from searchcrawl.rules.lifecycle import is_denied
 from searchcrawl.rules.rewriting import DisplayMap
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import build_display_map, load_source
@@ -171,6 +172,7 @@ class DocumentReader:
                 duplicates=duplicates.get(row.url_id, ()),
                 anchors=others.anchors.get(row.url_id, ()),
                 display=self._run.display,
+                denied=self._run.source.kind.says_access and is_denied(row.failures),
             )
             documents.append((row.url_id, document))
             # The document has its content once more for each of its languages.
@@ -189,15 +191,16 @@ def build_indexed_document(
     duplicates: Sequence[Copy],
     anchors: Sequence[str] = (),
     display: DisplayMap | None = None,
+    denied: bool = False,
 ) -> IndexedDocument:
     """The document as the index receives it (fields: index_fields.py); empty values are left out.
 
-    ``anchors`` are the texts of links to it.
+    ``anchors`` are the texts of links to it. ``denied``: it may not be read any more, so that nobody sees it.
     With ``display`` the URLs and the host are those that are shown; the id stays that of the access URL.
     """
     url = row.url if display is None else display.show(row.url, row.display_url)
     languages = record.get("languages") or list(filter(None, [record.get("language")]))
-    may_see = access.read_record(record)
+    may_see = access.HIDDEN if denied else access.read_record(record)
     fields: dict[str, Any] = {
         "url": url,
         "access_url": row.url,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from searchcrawl.access import Access, describe_access, judge, read_record
+from searchcrawl.access import HIDDEN, Access, describe_access, judge, read_record
 from searchcrawl.cache.opening import use_cache
 from searchcrawl.exceptions import CacheError
 from searchcrawl.queries.explain_context import Context
 from searchcrawl.queries.explain_reasons import Step
+from searchcrawl.rules.lifecycle import is_denied
 from searchcrawl.store.urls.url_queries import UrlFacts
 
 _STEP = "permissions"
@@ -34,6 +35,8 @@ def add_verdict(steps: Sequence[Step], context: Context, principals: Collection[
 
 def _read(context: Context, facts: UrlFacts) -> Access | str | None:
     """Who may see it, None: everyone; or why nobody can say."""
+    if context.source.kind.says_access and is_denied(facts.failures):
+        return HIDDEN
     if facts.place is None:
         return "no copy in the cache says who may see it"
     try:

@@ -49,6 +49,14 @@ class PageVersion:
     checksum: bytes | None = None
 
 
+def is_denied(failures: str | None) -> bool:
+    """Whether a visit since the last good one was refused, by what a row keeps of its failures.
+
+    Of a document that says who may see it nobody knows any more who may.
+    """
+    return FailureKind.CLIENT in Failures.parse(failures).counts
+
+
 def has_changed(condition: Collection[str], before: PageVersion, after: PageVersion) -> bool:
     """Whether anything that ``condition`` lists (values of Condition) differs.
 

@@ -77,6 +77,7 @@ class BatchDocument(NamedTuple):
     first_seen_ms: int
     last_fetched_ms: int
     display_url: str | None = None
+    failures: str | None = None
 
     @property
     def place(self) -> Place | None:

@@ -104,6 +104,11 @@ def set_parent(transaction: Transaction, container_ids: Sequence[int], parent_id
     give_to(transaction, container_ids, parent_id)
 
 
+def is_root(transaction: Transaction, container_id: int) -> bool:
+    """Whether a container is in no other one."""
+    return transaction.execute(select(sitemaps.c.parent_id).where(sitemaps.c.id == container_id)).scalar() is None
+
+
 def find_children(transaction: Transaction, container_ids: Collection[int]) -> list[int]:
     """The containers in others that were not gone when these were read last."""
     query = select(sitemaps.c.id).where(sitemaps.c.code != int(Code.NO_LONGER_LISTED))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -95,11 +98,7 @@ def test_files_when_users_search_then_they_find_what_the_kernel_lets_them_read(
     tmp_path: Path, tree: Path, modes: Sequence[int], is_exact: bool
 ) -> None:
     paths = fill(tree, modes, random.Random(48))
-    (tmp_path / "sources").mkdir()
-    (tmp_path / "scrapy.cfg").write_text(SCRAPY_CFG, "utf-8")
-    (tmp_path / "sources" / "files.toml").write_text(
-        f'type = "file"\n\n[file]\nroots = ["{tree}"]\npermissions = "posix"\n', "utf-8"
-    )
+    write_files(tmp_path, tree)
     members = "".join(f"{user.number},uid:{user.number}\n" for user in USERS)
     (tmp_path / "members.csv").write_text(members, "utf-8")
     configure(tmp_path, principals={"file": "members.csv"})
@@ -120,3 +119,69 @@ def test_files_when_users_search_then_they_find_what_the_kernel_lets_them_read(
         readable += len(allowed)
     # Most users may read some of them, and none all.
     assert len(USERS) < readable < FILES * len(USERS) / 2
+
+
+NOBODY: Final = 65_534
+#: linux/prctl.h, linux/capability.h: to read and pass whatever its mode is.
+_DROP: Final = 24
+_OVERRIDE, _READ_SEARCH = 1, 2
+_LIBRARY: Final = ctypes.CDLL(None)
+
+
+class Project(NamedTuple):
+    """A project, and the tree that it reads."""
+
+    folder: Path
+    tree: Path
+
+    def crawl(self) -> int:
+        """The exit code of a run that has no more rights than the modes of files give it."""
+
+        def drop_rights() -> None:
+            _LIBRARY.prctl(_DROP, _OVERRIDE, 0, 0, 0)
+            _LIBRARY.prctl(_DROP, _READ_SEARCH, 0, 0, 0)
+
+        command = [sys.executable, "-m", "searchcrawl", "crawl", "files", "--json"]
+        ended = subprocess.run(
+            command, cwd=self.folder, preexec_fn=drop_rights, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert ended.stdout, ended.stderr
+        return ended.returncode
+
+    def sees(self) -> list[str]:
+        """What any user finds."""
+        hits = searchcrawl.open_project(self.folder).search("kettle", as_user="mia").hits
+        return sorted(hit.title for hit in hits)
+
+
+def write_files(folder: Path, tree: Path) -> None:
+    """Writes a project that reads a tree."""
+    (folder / "sources").mkdir()
+    (folder / "scrapy.cfg").write_text(SCRAPY_CFG, "utf-8")
+    (folder / "sources" / "files.toml").write_text(
+        f'type = "file"\n\n[file]\nroots = ["{tree}"]\npermissions = "posix"\n', "utf-8"
+    )
+
+
+def test_files_when_the_crawler_may_not_read_them_any_more_then_no_user_sees_them(tmp_path: Path, tree: Path) -> None:
+    write_files(tmp_path, tree)
+    configure(tmp_path)
+    project = Project(tmp_path, tree)
+    for name in ("free.txt", "closed.txt", "folder/in.txt", "folder/deep/in it.txt"):
+        path = tree / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"kettle of {name}", "utf-8")
+    for path in tree.rglob("*"):
+        os.chown(path, NOBODY, NOBODY)
+    assert (project.crawl(), project.sees()) == (0, ["closed.txt", "free.txt", "in it.txt", "in.txt"])
+
+    (tree / "closed.txt").chmod(0o600)
+    (tree / "folder").chmod(0o700)
+    assert (project.crawl(), project.sees()) == (3, ["free.txt"])
+    # Nothing has left the index, and nothing changes.
+    assert searchcrawl.open_project(tmp_path).search("kettle").total == 4
+    assert (project.crawl(), project.sees()) == (3, ["free.txt"])
+
+    (tree / "folder").chmod(0o755)
+    assert project.crawl() in {0, 3}
+    assert project.sees() == ["free.txt", "in it.txt", "in.txt"]

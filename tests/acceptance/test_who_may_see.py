@@ -51,6 +51,9 @@ class MemoHandler:
         path = self._folder / name
         if not path.is_file():
             return Response(request.url, status=404, request=request)
+        denial = self._folder.parent / f"{name}.denied"
+        if denial.exists():
+            return Response(request.url, status=int(denial.read_text()), request=request)
         said = self._folder.parent / f"{name}.said"
         beside = json.loads(said.read_text()) if said.exists() else []
         etag = '"' + hashlib.sha256(path.read_bytes() + repr(beside).encode()).hexdigest() + '"'
@@ -101,7 +104,9 @@ class Memos(Extended):
         path = self.box / name
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         headers = [] if permissions is None else [*encode_permissions(permissions)]
+        modified = values.pop("Last-Modified", None)
         headers += [encode_value("column", column, value) for column, value in values.items()]
+        headers += [(b"Last-Modified", modified.encode())] if modified else []
         said = json.dumps([[header.decode(), value.decode()] for header, value in headers])
         (self.folder / f"{name}.said").write_text(said, "utf-8")
 
@@ -246,6 +251,43 @@ def test_permissions_when_they_alone_change_then_one_document_is_sent_and_search
     memos.crawl("notes")
     assert memos.sees("apples", "mia") == []
     assert memos.sees("apples", "bob") == ["a.txt"]
+
+
+def test_document_when_it_may_not_be_read_any_more_then_no_user_sees_it_until_it_was_read_again(tmp_path: Path) -> None:
+    memos = Memos(tmp_path)
+    memos.put("a.txt", "apples")
+    memos.put("b.txt", "apples too", HR)
+    memos.crawl("notes")
+    assert memos.sees("apples", "mia", "hr") == ["a.txt", "b.txt"]
+
+    # Denied, then out of reach.
+    for status in ("403", "503"):
+        for name in "ab":
+            (tmp_path / f"{name}.txt.denied").write_text(status, "utf-8")
+        memos.crawl("notes")
+        assert memos.sees("apples", "mia", "hr") == []
+        assert memos.sees("apples") == ["a.txt", "b.txt"]
+    explained = memos.command("explain", "memo://box/a.txt", "--as-user", "mia")
+    assert "allowed to nobody only" in explained.stdout
+
+    for name in "ab":
+        (tmp_path / f"{name}.txt.denied").unlink()
+    memos.crawl("notes")
+    assert memos.sees("apples", "mia") == ["a.txt"]
+    assert memos.sees("apples", "mia", "hr") == ["a.txt", "b.txt"]
+
+
+def test_permissions_when_they_change_and_the_date_does_not_then_the_condition_of_changes_does_not_matter(
+    tmp_path: Path,
+) -> None:
+    memos = Memos(tmp_path, attributes='[change]\ncondition = ["date"]')
+    memos.put("a.txt", "apples", **{"Last-Modified": "Mon, 30 Nov 2026 05:00:00 GMT"})
+    memos.crawl("notes")
+    assert memos.sees("apples", "mia") == ["a.txt"]
+
+    memos.put("a.txt", "apples", HR, **{"Last-Modified": "Mon, 30 Nov 2026 05:00:00 GMT"})
+    memos.crawl("notes")
+    assert memos.sees("apples", "mia") == []
 
 
 def test_values_when_attributes_map_them_then_they_are_found_also_from_the_cache(tmp_path: Path) -> None:
