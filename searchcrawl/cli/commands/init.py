@@ -67,7 +67,7 @@ class Command(BaseCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument(
-            "--type", choices=KINDS, default=WEB.name, help="the kind of source of the example: web, file or table"
+            "--type", choices=KINDS, default=WEB.name, help="web, file or table, which the example is of"
         )
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
