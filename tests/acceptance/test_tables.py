@@ -233,12 +233,13 @@ def test_sources_when_checked_then_what_the_database_has_not_is_named(shop: Shop
     shop.edit('allow = ["readers"]')
     lacking = shop.command("sources", "check", code=4)
     shop.edit("")
-    right = shop.command("sources", "check")
+    right = shop.command("sources", "check", "--list")
     (shop.folder / "shop.db").rename(shop.folder / "elsewhere.db")
     away = shop.command("sources", "check")
 
     assert "sources/shop.toml: table.allow: there is no column readers (there are id, name, text" in lacking
     assert "warning" not in right
+    assert f"shop: {_MANY} in 1 container" in right
     assert "warning: sources/shop.toml: table.url: the database could not be asked" in away
 
 

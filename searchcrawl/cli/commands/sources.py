@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
 
 from searchcrawl.cli.command import BaseCommand, UsageError
 from searchcrawl.cli.output import print_error, print_line, print_object, print_table, print_warnings
 from searchcrawl.cli.settings_module import find_name_clashes
 from searchcrawl.exceptions import ConfigurationError, Exit, StoreError, UnknownSource
+from searchcrawl.queries.listed_now import ListedNow, list_now
 from searchcrawl.queries.source_findings import ask_source, find_doubts, find_in_source, find_source_doubts
 from searchcrawl.queries.status import GoneSource, list_gone_sources
 from searchcrawl.sources.effective import list_effective_values
@@ -18,6 +20,7 @@ from searchcrawl.sources.loading import find_project, load_source, load_sources,
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
 from searchcrawl.store.opening import use_store
+from searchcrawl.wording import counted
 
 #: What a run needs beside the files.
 _UNSEEN: Final = "folders, store, index, host names, certificates, browser, clock, scrapyds"
@@ -40,10 +43,18 @@ class Command(BaseCommand):
         'shown as {"env": NAME} or {"file": PATH}, passwords as ***.'
     )
 
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--list",
+            action="store_true",
+            help="with check: list what sources of files and rows have now, as a crawl does, and read none of it",
+        )
+
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         match args:
             case ["check"]:
-                return _run_check(as_json=opts.json)
+                return self._check(lists=opts.list, as_json=opts.json)
             case ["show", name]:
                 return self._show(name, as_json=opts.json)
             case ["show"]:
@@ -68,16 +79,41 @@ class Command(BaseCommand):
             print_table(("key", "value", "written in"), rows)
         return Exit.DONE
 
+    def _check(self, *, lists: bool, as_json: bool) -> int:
+        count, errors, doubts = check_files()
+        listed: dict[str, ListedNow] = {}
+        if lists and not errors:
+            project = self.load_project()
+            sources, _ = load_sources(project)
+            listed = {name: list_now(project, source) for name, source in sources.items() if source.kind.is_listed}
+        _answer(count, errors, doubts, listed, as_json=as_json)
+        if errors:
+            return Exit.CONFIGURATION
+        return Exit.ENDED_EARLY if any(each.failed for each in listed.values()) else Exit.DONE
 
-def _run_check(*, as_json: bool) -> int:
-    count, errors, doubts = check_files()
+
+def _answer(
+    count: int,
+    errors: Sequence[ConfigurationError],
+    doubts: Sequence[ConfigurationError],
+    listed: Mapping[str, ListedNow],
+    *,
+    as_json: bool,
+) -> None:
     if as_json:
         shown = [{"file": error.file, "key": error.key, "message": redact(error.message)} for error in errors]
         warnings = [{"file": each.file, "key": each.key, "message": redact(each.message)} for each in doubts]
-        print_object({"ok": not errors, "errors": shown, **({"warnings": warnings} if warnings else {})})
+        more: dict[str, Any] = {"warnings": warnings} if warnings else {}
+        if listed:
+            more["listed"] = {name: asdict(each) for name, each in listed.items()}
+        print_object({"ok": not errors, "errors": shown, **more})
     else:
         _print(count, errors, doubts)
-    return Exit.CONFIGURATION if errors else Exit.DONE
+        for name, each in listed.items():
+            left_out = f", and {each.refused} more that a rule leaves out" if each.refused else ""
+            print_line(f"{name}: {each.listed} in {counted(each.containers, 'container', 'containers')}{left_out}")
+            for failed in each.failed:
+                print_line(f"  {failed['url']}: {failed['error']}")
 
 
 def check_files() -> tuple[int, Sequence[ConfigurationError], Sequence[ConfigurationError]]:
