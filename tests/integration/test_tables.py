@@ -298,6 +298,19 @@ def test_query_when_it_takes_too_long_then_it_is_ended(shop: Shop) -> None:
     assert listed.end.code == 902
 
 
+def test_rows_when_all_of_them_take_longer_than_a_statement_may_then_they_are_listed(shop: Shop) -> None:
+    if shop.kind != "mariadb":
+        pytest.skip("the time is that of each part of the rows")
+    shop.execute("INSERT INTO articles VALUES (1, 'a', 'a', NULL), (2, 'b', 'b', NULL), (3, 'c', 'c', NULL)")
+    slow = "SELECT id, body, SLEEP(0.8) AS slept FROM articles"
+    runs = TableRuns(shop, {"query": slow, "key": ["id"], "text": "body", "statement_seconds": 1.5})
+
+    listed = runs.list_rows()
+
+    assert listed.end.code == 200, listed.end
+    assert listed.keys == {"1", "2", "3"}
+
+
 def test_permissions_when_columns_have_principals_then_they_are_those_of_the_row(shop: Shop) -> None:
     shop.execute(
         "CREATE TABLE papers (id INTEGER, body TEXT, readers TEXT, others TEXT)",

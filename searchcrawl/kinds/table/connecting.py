@@ -23,6 +23,10 @@ from searchcrawl.terminal import to_one_line
 
 #: How long a connection may take to be made.
 _CONNECT_SECONDS: Final = 10
+#: So much later than the server the driver gives up.
+_GRACE_SECONDS: Final = 2
+#: So many parts of rows a statement may bring before MariaDB and MySQL end it by themselves.
+_MOST_PARTS: Final = 60
 #: How many connections are kept; readers of more threads wait.
 _CONNECTIONS: Final = 4
 #: So many steps of SQLite's machine are done between two looks at the clock: a few milliseconds.
@@ -68,8 +72,8 @@ class Driver(NamedTuple):
 class TableDatabase:
     """The database at ``url``, an SQLite file relative to ``root``; any thread may use it. Nothing is connected at first.
 
-    Raises DatabaseError where its driver is missing. A statement may take ``statement_seconds``; one that brings many rows may take so
-    long for each part of them, and with MariaDB and MySQL from one part to the next.
+    Raises DatabaseError where its driver is missing. A statement may take ``statement_seconds``; one that brings many rows
+    (``begin_rows``) may take so long for each part of them.
     """
 
     def __init__(self, url: str, root: Path, *, statement_seconds: float) -> None:
@@ -130,6 +134,17 @@ class TableDatabase:
             raise
         return max(0.0, float(found or 0))
 
+    def begin_rows(self, connection: Connection) -> None:
+        """Has the next statement bring many rows: MariaDB and MySQL count the time of all of them as its own.
+
+        They are given that of very many parts; the connection ends where none comes for as long as one may take.
+        """
+        if self.kind in {"mysql", "mariadb"}:
+            most = _MOST_PARTS * self._seconds
+            connection.exec_driver_sql(
+                f"SET SESSION {_limit(most, is_mariadb=getattr(connection.dialect, 'is_mariadb', False))}"
+            )
+
     def begin_step(self, connection: Connection) -> None:
         """Gives the next part of a result its own time; only SQLite has nobody else to count it."""
         if (deadline := connection.info.get(_DEADLINE)) is not None:
@@ -181,6 +196,9 @@ def _classify(error: SQLAlchemyError) -> int:
     if state.startswith("28") or number in _DENIED or "authentication failed" in text:
         return Code.LOGIN_FAILED
     if state in {"57014", "55P03"} or number in _LATE or name in {"SQLITE_INTERRUPT", "SQLITE_BUSY", "SQLITE_LOCKED"}:
+        return Code.TIMEOUT
+    if "(timed out)" in text:
+        # PyMySQL, of a server that sends no more.
         return Code.TIMEOUT
     is_lost = isinstance(error, DBAPIError) and error.connection_invalidated
     if (
@@ -272,9 +290,9 @@ def _build_mysql(url: URL, root: Path, seconds: float) -> tuple[URL, dict[str, A
     }  # fmt: skip
     arguments = {
         "connect_timeout": _CONNECT_SECONDS,
-        # The server is asked to end sooner.
-        "read_timeout": seconds + _CONNECT_SECONDS,
-        "write_timeout": seconds + _CONNECT_SECONDS,
+        # The server is asked to end a little sooner.
+        "read_timeout": seconds + _GRACE_SECONDS,
+        "write_timeout": seconds + _GRACE_SECONDS,
         "charset": "utf8mb4",
         "conv": {kind: convert for kind, convert in conversions.items() if kind not in as_text},
     }
@@ -289,9 +307,13 @@ def _prepare_mysql(connection: Any, record: Any, seconds: float) -> None:
         cursor.execute("SET SESSION time_zone = '+00:00', net_write_timeout = 600")
         cursor.execute("SELECT VERSION()")
         is_mariadb = "mariadb" in str(cursor.fetchone()[0]).lower()
-        limit = f"max_statement_time = {seconds}" if is_mariadb else f"max_execution_time = {round(seconds * 1000)}"
-        cursor.execute(f"SET SESSION {limit}")
+        cursor.execute(f"SET SESSION {_limit(seconds, is_mariadb=is_mariadb)}")
     connection.commit()
+
+
+def _limit(seconds: float, *, is_mariadb: bool) -> str:
+    """The variable of a session that limits its statements."""
+    return f"max_statement_time = {seconds}" if is_mariadb else f"max_execution_time = {round(seconds * 1000)}"
 
 
 _DEADLINE: Final = "searchcrawl_deadline"

@@ -146,6 +146,7 @@ class TableLister:
             if mark is not None:
                 statement = statement.where(is_changed_since(name, mark.value))
         now = _read_now(connection) if modified is not None else clock.now()
+        database.begin_rows(connection)
         with closing(connection.execute(statement)) as found:
             while part := found.fetchmany(MOST_ENTRIES):
                 database.begin_step(connection)
