@@ -91,6 +91,7 @@ FILE: Final = Kind(
     host="localhost",
     lister="searchcrawl.kinds.file.lister.FileLister",
     reader="searchcrawl.kinds.file.reader.FileReader",
+    checks="searchcrawl.kinds.file.checking.find_wrong",
     table="searchcrawl.kinds.file.config.FileTable",
     decides=("permissions",),
     rules="searchcrawl.kinds.file.scope.build_rules",

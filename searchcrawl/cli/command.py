@@ -71,6 +71,11 @@ def utf8_text(text: str) -> str:
     return text
 
 
+def find_path(text: str) -> str:
+    """An argument that may be a URL or a path: with a slash in it, and something there, it is an absolute path."""
+    return str(Path(text).absolute()) if "/" in text and "://" not in text and os.path.lexists(text) else text
+
+
 def require_free(folder: Path, *, option: str = "") -> None:
     """Raises UsageError, which begins with ``option``, for a folder that nothing new can be written to."""
     if folder.exists() and not folder.is_dir():

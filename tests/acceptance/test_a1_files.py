@@ -348,6 +348,14 @@ def test_display_when_a_prefix_is_shown_then_search_has_its_urls(files: FileProj
     assert [hit["url"] for hit in hits] == ["https://files.example.org/share/c/d.txt"]
 
 
+def test_values_when_they_are_mapped_then_search_has_owner_path_and_dates(files: FileProject) -> None:
+    files.edit(attributes={"file:owner": "owner", "file:path": "path", "file:created": "created"})
+    files.crawl()
+
+    found = files.ask("search", "plums", "--source", "files", "--filter", f"path:{files.root}/c/d.txt")["hits"]
+    assert [hit["url"] for hit in found] == [files.identify("c/d.txt")]
+
+
 def test_archive_when_it_is_in_the_tree_then_its_files_are_found(files: FileProject) -> None:
     with zipfile.ZipFile(files.root / "box.zip", "w") as archive:
         archive.writestr("in/x.txt", "quinces are in the box")

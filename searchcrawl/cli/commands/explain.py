@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from searchcrawl.cli import as_user
-from searchcrawl.cli.command import BaseCommand, Option
+from searchcrawl.cli.command import BaseCommand, Option, find_path
 from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.exceptions import ConfigurationError
@@ -43,7 +43,7 @@ class Command(BaseCommand):
             if not sources and not gone:
                 raise ConfigurationError("sources", "", "no source to ask: put one into sources/NAME.toml")
             names = [each.name for each in gone]
-            first, *others = explain_by_all(project, sources, database, args[0], gone=names)
+            first, *others = explain_by_all(project, sources, database, find_path(args[0]), gone=names)
             if opts.live and not first.context.inputs.is_gone:
                 first = self._add_live_step(first, project, database)
             if opts.user is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from searchcrawl import urls
-from searchcrawl.cli.command import BaseCommand, Option, UsageError
+from searchcrawl.cli.command import BaseCommand, Option, UsageError, find_path
 from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import print_answer
 from searchcrawl.cli.scrapy_commands import require_asyncio
@@ -50,7 +50,7 @@ class Command(BaseCommand):
         project, source = self.load_source(opts.source)
         if opts.render:
             source = render_all(source)
-        url = urls.resolve_typed(args[0], routes=source.scope.hash_routes)
+        url = urls.resolve_typed(find_path(args[0]), routes=source.scope.hash_routes)
         process = require_asyncio(self.crawler_process)
         with use_store(project) as database, open_dry_run(project, source, database) as run:
             if opts.render:
