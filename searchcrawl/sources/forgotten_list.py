@@ -67,7 +67,7 @@ def check_line(text: str, *, file: str = "", place: str = "", is_typed: bool = F
         try:
             # A single word may be the name of a source as well as that of a host, and what is forgotten is gone.
             is_host = is_typed and set(text) & set(".:/")
-            return urls.resolve_typed(text, routes=True) if is_host else urls.resolve(text, routes=True)
+            return urls.resolve_typed(text, routes=True) if is_host else urls.resolve(text, routes=True, listed=True)
         except InvalidUrl as error:
             message = f"not an http or https URL, nor {PATTERN} and a URL rule (got {quote_value(text)})"
             raise ConfigurationError(to_one_line(file), place, message) from error

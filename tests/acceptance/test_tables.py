@@ -306,3 +306,16 @@ def test_bodies_when_columns_have_files_then_they_are_read_as_such(shop: ShopPro
     listed = (json.loads(line) for line in shop.command("urls", "shop", "--json").splitlines())
     codes = {row["url"].rpartition("/")[2]: row["code"] for row in listed}
     assert codes == {"a.pdf": 200, "b": 200, "c": 200, "d": 911, "e": 960}
+
+
+def test_row_when_forgotten_then_it_leaves_and_is_not_read_any_more(shop: ShopProject) -> None:
+    shop.crawl()
+    shop.command("forget", "row://shop/articles/2")
+    shop.put(2, text="plums are blue")
+
+    counts = shop.crawl()
+
+    assert counts.get("fetched", 0) == 0
+    assert "row://shop/articles/2" not in {hit["url"] for hit in shop.search("*")}
+    assert len(shop.search("*")) == _MANY - 1
+    assert "forgotten" in shop.command("explain", "row://shop/articles/2")
