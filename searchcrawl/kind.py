@@ -10,6 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+#: Tables that say how a web site is asked.
+_OF_WEB: Final = frozenset({"start", "robots", "login", "render", "rewrite"})
+#: Keys of [scope] that each kind has, and one that web sites have as well as listed kinds.
+_OF_ALL: Final = frozenset({"max_urls"})
+_SHARED: Final = frozenset({"depth"})
 #: What a listed kind has of [fetch] by itself: nothing on this machine has to be spared.
 _AT_ONCE: Final[Mapping[str, Mapping[str, Any]]] = {"fetch": {"delay_seconds": 0.0, "host_concurrency": 16}}
 
@@ -74,6 +79,18 @@ class Kind:
     def is_listed(self) -> bool:
         """Whether a lister says what there is: a row is visited once that differs, and never by the time alone."""
         return bool(self.lister)
+
+    def has_key(self, table: str, name: str = "") -> bool:
+        """Whether source files of this kind have a key, as ``name`` of ``[table]``."""
+        if any(kind.table and kind.name == table for kind in KINDS.values()):
+            return table == self.name
+        if self.is_listed and table in _OF_WEB:
+            return False
+        if table != "scope" or not name:
+            return True
+        if self.scope is not None:
+            return name in self.scope or name in _OF_ALL
+        return name in _SHARED or not any(name in (kind.scope or ()) for kind in KINDS.values())
 
 
 WEB: Final = Kind(

@@ -247,6 +247,8 @@ class Boundary:
         (B5).
         """
         origin, seen, slash = self._locate(url)
+        if self._listed is not None:
+            return self._listed.list_includes(seen[slash:])
         kinds = (self._url_rules, seen), (origin.paths, seen[slash:]), (origin.ports, origin.port)
         for rules, subject in (*kinds, (self._host_names, origin.host)):
             including = rules.list_includes(subject)

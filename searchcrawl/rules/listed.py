@@ -58,6 +58,10 @@ class ListedRules:
         # An exclude is asked before a missing include.
         return sorted(found, key=lambda decision: (decision.allowed, not decision.is_exclusion))
 
+    def list_includes(self, path: str) -> list[Decision]:
+        """The rules that include the path of an identity which is allowed: if they were removed, it would be refused."""
+        return [decision for decision in self.find(path) if decision.allowed]
+
     def _show(self, decision: Decision) -> Decision:
         return Decision(decision.allowed, self._of_folders[decision.rule], decision.file, decision.key)
 

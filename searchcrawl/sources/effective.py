@@ -155,7 +155,7 @@ def show_references(value: Any, place: str, references: Mapping[str, Mapping[str
 
 
 def list_effective_values(project: Project, source: Source) -> dict[str, dict[str, Any]]:
-    """``{key: {"value", "origin"}}`` of every key that a source file may have, with dotted keys as in the file.
+    """``{key: {"value", "origin"}}`` of every key that a file of its kind may have, with dotted keys as in the file.
 
     The origin is the file, or the file and its table in brackets, or ``built-in``. Values that came
     from the environment or a file are shown as their references, other credentials as stars.
@@ -169,6 +169,8 @@ def list_effective_values(project: Project, source: Source) -> dict[str, dict[st
     for name, value in dumped.items():
         # A list of tables is one key.
         for key, inner in value.items() if isinstance(value, Mapping) else [("", value)]:
+            if not source.kind.has_key(name, key):
+                continue
             shown = show_name(key, inner, Privacy.BY_NAME) if name == "settings" else key
             found[join_key((name, shown)) if key else name] = _build_entry(
                 source, f"{name}.{key}" if key else name, inner

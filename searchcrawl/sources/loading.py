@@ -15,7 +15,6 @@ from typing import Any, Final, TypeVar
 
 from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, InvalidUrl, NotAvailableYet, UnknownSource
-from searchcrawl.kind import KINDS
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.boundary import NO_LIMITS, Boundary
 from searchcrawl.rules.forgotten import Forgotten
@@ -73,11 +72,6 @@ _NAME: Final = re.compile(r"[a-z0-9_-]+")
 _NOT_ABOUT_SINGLE_URLS: Final = frozenset(
     {"host", "follow_links", "max_urls", "strip_parameters", "max_urls_per_pattern", "trap_after"}
 )
-#: Those of some kind that is listed, and those that each kind has.
-_OF_LISTED: Final = frozenset().union(*(kind.scope or () for kind in KINDS.values()))
-_OF_ALL: Final = frozenset({"max_urls"})
-#: Tables that say how a web site is asked.
-_OF_WEB: Final = ("start", "robots", "login", "render", "rewrite")
 #: The methods of a class that rewrites URLs.
 _OF_REWRITER: Final = ("open", "rewrite", "close")
 
@@ -320,8 +314,9 @@ def build_boundary(source: Source) -> Boundary:
         listed = getattr(import_module(module), name)(source)
         return Boundary(allow_all=True, **{**NO_LIMITS, "max_url_length": 0}, listed=listed, **shared)
     hosts = [HostScope(**dict(block)) for block in source.scope.host]
-    rules = {name: value for name, value in source.scope if name not in _NOT_ABOUT_SINGLE_URLS | _OF_LISTED | {"depth"}}
-    return Boundary(depth=source.scope.depth, **rules, hosts=hosts, **shared)
+    own = (pair for pair in source.scope if source.kind.has_key("scope", pair[0]))
+    rules = {name: value for name, value in own if name not in _NOT_ABOUT_SINGLE_URLS}
+    return Boundary(**rules, hosts=hosts, **shared)
 
 
 def build_forgotten(source: Source, lines: Sequence[str]) -> Forgotten | None:
@@ -427,18 +422,10 @@ def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
 
 def _find_foreign_keys(source: Source) -> Iterator[ConfigurationError]:
     """Errors for what a source file says that its kind of source has not."""
-    kind = source.kind
-    tables = [each.name for each in KINDS.values() if each.table and each is not kind]
-    tables += _OF_WEB if kind.is_listed else ()
     for place, origin in source.origins.items():
         table, _, name = place.partition(".")
-        here = (
-            _OF_ALL | kind.scope
-            if kind.scope is not None
-            else type(source.scope).model_fields.keys() - _OF_LISTED | {"depth"}
-        )
-        if origin == Origin(source.path) and (table in tables or (table == "scope" and name not in here)):
-            yield ConfigurationError(source.path, place, f'is not for type = "{kind.name}"')
+        if origin == Origin(source.path) and not source.kind.has_key(table, name):
+            yield ConfigurationError(source.path, place, f'is not for type = "{source.kind.name}"')
 
 
 def _find_unmapped(source: Source) -> list[ConfigurationError]:
