@@ -27,6 +27,8 @@ _CONNECT_SECONDS: Final = 10
 _GRACE_SECONDS: Final = 2
 #: So many parts of rows a statement may bring before MariaDB and MySQL end it by themselves.
 _MOST_PARTS: Final = 60
+#: As many as MySQL counts.
+_MOST_MILLISECONDS: Final = (1 << 32) - 1
 #: How many connections are kept; readers of more threads wait.
 _CONNECTIONS: Final = 4
 #: So many steps of SQLite's machine are done between two looks at the clock: a few milliseconds.
@@ -313,7 +315,8 @@ def _prepare_mysql(connection: Any, record: Any, seconds: float) -> None:
 
 def _limit(seconds: float, *, is_mariadb: bool) -> str:
     """The variable of a session that limits its statements."""
-    return f"max_statement_time = {seconds}" if is_mariadb else f"max_execution_time = {round(seconds * 1000)}"
+    milliseconds = min(round(seconds * 1000), _MOST_MILLISECONDS)
+    return f"max_statement_time = {seconds}" if is_mariadb else f"max_execution_time = {milliseconds}"
 
 
 _DEADLINE: Final = "searchcrawl_deadline"

@@ -30,8 +30,9 @@ from searchcrawl.sources.project import Project
 
 #: The keys that one statement asks for.
 _AT_ONCE: Final = 32
-#: Rows that come at once: one may have very much in it.
+#: Rows that come at once: one may have very much in it, as a file.
 _ROWS: Final = 4
+_ROWS_WITH_FILES: Final = 1
 _PLAIN: Final = b"text/plain; charset=utf-8"
 
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -97,7 +98,8 @@ class TableReader:
             columns = self._columns = self._columns or load_columns(connection, self._rows)
             places = [columns.names.index(name) for name in columns.key]
             statement = select_rows(self._rows, columns, list(keys.values()))
-            with closing(connection.execute(statement, execution_options={"yield_per": _ROWS})) as rows:
+            at_once = _ROWS if self._rows.body is None else _ROWS_WITH_FILES
+            with closing(connection.execute(statement, execution_options={"yield_per": at_once})) as rows:
                 for row in rows:
                     database.begin_step(connection)
                     url = self._identify([row[place] for place in places])
@@ -114,6 +116,12 @@ class TableReader:
             return ""
 
     def _build(self, columns: Columns, row: Row[Any]) -> Read | Unread:
+        # Before any of it is copied; other bytes than those of the file are no part of a document.
+        size = sum(len(value) for value in row if isinstance(value, str))
+        if self._rows.body is not None and is_binary(value := row[columns.find(self._rows.body)]):
+            size += len(value)
+        if size > self._max_bytes:
+            return Unread(code=Code.TOO_LARGE, error=f"{size} bytes or more")
         answer = self._document.build(columns, row)
         size = len(answer.body) + sum(len(value) for _, value in answer.headers)
         if size > self._max_bytes:
