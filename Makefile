@@ -36,7 +36,7 @@ on_each_pair = for pair in $(PAIRS); do \
 	export SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+}; \
 	$(PYTEST) tests/acceptance; $(BIN)/python -m pytest -m "soak and pairs" tests/acceptance; done
 
-.PHONY: help demo site test extended check style readers commands-of-docs fuzz bench turns hosts decisions scale results solr soak docs venv lock lowest clean
+.PHONY: help demo site test extended check style readers commands-of-docs fuzz bench turns hosts files decisions scale results solr soak docs venv lock lowest clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 8
@@ -85,6 +85,9 @@ turns: $(STAMP)  ## the CPU that a change costs: this checkout and another in tu
 
 hosts: $(STAMP)  ## 50 to 10,000 hosts at once, delays of 0, 1 and 5 s, beside plain Scrapy; ARGS="--hosts 300 --delays 1 --no-peer"
 	$(BIN)/python -m benchmarks.hosts $(ARGS)
+
+files: $(STAMP)  ## trees of files: listed, first run, second run, a renamed folder; ARGS="--files 1000000 --folders 1"
+	$(BIN)/python -m benchmarks.files $(ARGS)
 
 decisions: $(STAMP)  ## how often each rule of thumb is wrong on manuals, and what traps cost; ARGS="--only postfix-doc", ARGS=--traps
 	scripts/bootstrap bench
