@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +12,9 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.answer_headers import find_display, find_permissions, list_values
+from searchcrawl.kinds.table.lister import TableLister
 from searchcrawl.listing.model import Read, Unread
-from tests.integration.support_tables import Shop, TableRuns, open_sqlite_shop
+from tests.integration.support_tables import Marks, Shop, TableRuns, open_sqlite_shop
 
 if TYPE_CHECKING:
     from tests.mariadb_server import RunningMariadb
@@ -379,3 +381,24 @@ def test_database_when_it_is_not_there_then_the_listing_fails_and_shows_no_passw
     assert listed.end.code == 905
     assert secret not in (listed.end.error or "")
     assert not (shop.root / "absent.db").exists()
+
+
+def test_rows_when_they_are_more_then_a_listing_takes_no_more_memory(tmp_path: Path) -> None:
+    shop = open_sqlite_shop(tmp_path)
+    shop.execute(_ARTICLES)
+    peaks = []
+    for rows in (5_000, 40_000):
+        numbers = f"WITH RECURSIVE n(id) AS (SELECT 0 UNION ALL SELECT id + 1 FROM n WHERE id < {rows - 1})"
+        shop.execute(
+            "DELETE FROM articles",
+            f"INSERT INTO articles {numbers} SELECT id, 'name', printf('%0100d', id), NULL FROM n",
+        )
+        lister = TableLister(shop.source(**_KEYS), shop.project, Marks(), lambda: False)
+        tracemalloc.start()
+        listed = sum(len(part.entries) for part in lister.walk())
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert listed == rows
+
+    # Eight bytes a row, and some of them as numbers: 100 bytes a row would be more.
+    assert peaks[1] - peaks[0] < 35_000 * 50
