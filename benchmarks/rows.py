@@ -30,14 +30,15 @@ from tests import mariadb_server, postgres_server
 
 DATABASES: Final = ("sqlite", "postgresql", "mariadb")
 _CHANGED: Final = 100
-_WORDS: Final = "pears are green and plums are blue in the orchard of the castle by the lake " * 12
+_WORDS: Final = "pears are green and plums are blue in the orchard of the castle by the lake " * 7
 _TABLE: Final = "CREATE TABLE articles (id INTEGER PRIMARY KEY, name VARCHAR(100), body TEXT, changed TIMESTAMP NULL)"
 _NUMBERS: Final = "WITH RECURSIVE n(id) AS (SELECT 0 UNION ALL SELECT id + 1 FROM n WHERE id < 999)"
 _NUMBER: Final = "a.id + 1000 * b.id"
 #: One row is newer than all others, so that an increment does not begin with them.
 _FILL: Final = (
     f"INSERT INTO articles {_NUMBERS} SELECT {_NUMBER}, CONCAT('Article ', {_NUMBER}), "
-    f"CONCAT('number ', {_NUMBER}, ' {_WORDS}'), "
+    # Its number between all words, so that no row is a copy of another.
+    f"REPLACE('{_WORDS}', ' ', CONCAT(' ', {_NUMBER}, ' ')), "
     "CASE a.id + b.id WHEN 0 THEN {begin}'2020-01-01 00:00:00' ELSE {begin}'2019-01-01 00:00:00' END "
     f"FROM n a, n b WHERE {_NUMBER} < {{rows}}"
 )
