@@ -112,7 +112,7 @@ def find_due(transaction: Transaction, url_ids: Sequence[int], horizon_ms: int) 
 _successor = documents.alias("successor")
 #: As in its index, and with the present text in the index.
 _IS_SUCCESSOR: Final = (
-    text("successor.code = 200 AND successor.duplicate_of IS NULL"),
+    text(f"successor.code = 200 AND successor.duplicate_of IS NULL AND successor.state <> {DocumentState.NONE}"),
     _successor.c.leaving == 0,
     is_there(_successor),
     _successor.c.source_id == documents.c.source_id,
