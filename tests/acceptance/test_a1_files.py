@@ -150,6 +150,25 @@ def test_root_when_it_is_unmounted_then_nothing_leaves(files: FileProject) -> No
     assert "is it mounted?" in files.command("status", "files")
 
 
+@pytest.mark.parametrize("lose", [lose_root, empty_root, replace_root], ids=lambda lose: lose.__name__)
+def test_root_when_it_is_lost_before_a_second_look_then_nothing_leaves(files: FileProject, lose: Any) -> None:
+    files.crawl()
+    (files.root / "a.txt").unlink()
+    (files.root / "c" / "d.txt").unlink()
+    files.fill({"new.txt": "a new file about quinces"})
+    files.crawl(code=-signal.SIGKILL, SEARCHCRAWL_FAILPOINT="listing.mid")
+    lose(files)
+    files.crawl(code=3, settled=False)
+    after_loss = files.indexed()
+    if files.root.exists():
+        files.root.unlink() if files.root.is_file() else files.root.rmdir()
+    files.root.with_name("elsewhere").rename(files.root)
+    files.crawl()
+
+    assert after_loss == sorted(FILES)
+    assert files.indexed() == sorted({*FILES, "new.txt"} - {"a.txt", "c/d.txt"})
+
+
 def test_folder_when_it_cannot_be_read_then_it_alone_is_a_failure(files: FileProject) -> None:
     files.fill({f"g/{number}/x.txt": f"this is file number {number}" for number in range(20)})
     files.crawl()
