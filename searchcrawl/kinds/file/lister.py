@@ -31,6 +31,8 @@ _DENIED: Final = 403
 _NOT_FOUND: Final = 404
 #: Through links no folder is deeper than this.
 _DEEPEST_LINKED: Final = 64
+#: Each folder is opened by all those above it, so that a deeper one would cost more than its path is long.
+_DEEPEST: Final = 1000
 
 
 class _Branch(NamedTuple):
@@ -99,10 +101,14 @@ class _Walk:
         self._depth: int = source.scope.depth
         self._crosses = table.cross_devices
         self._scope = FolderScope(source)
-        self._scanner = Scanner(
-            jail, selection=Selection.of(table), limits=Limits(source), follow_links=table.follow_links
-        )
         self._above = tuple(list_levels_above(jail.path)) if table.permissions == "posix" else None
+        self._scanner = Scanner(
+            jail,
+            selection=Selection.of(table),
+            limits=Limits(source),
+            follow_links=table.follow_links,
+            above=self._above,
+        )
         #: folders that were read by a way with a link in it
         self._linked = set[Node]()
 
@@ -127,6 +133,8 @@ class _Walk:
     def _refuse(self, branch: _Branch, url: str) -> str | None:
         if 0 < self._depth <= len(branch.way) + 1:
             return f"scope.depth: depth = {self._depth}"
+        if len(branch.way) >= _DEEPEST:
+            return f"file.roots: is deeper than {_DEEPEST} folders"
         return self._scope.find_refusal(url) if len(url) <= MOST_CHARACTERS else TOO_LONG
 
     def _read(
@@ -149,8 +157,13 @@ class _Walk:
                         return
                 mark = self._note(facts, above)
         except Barred as barred:
-            yield _leave_out(url, describe_barred(barred))
-            return
+            if not self._is_hidden(url, barred):
+                yield _leave_out(url, describe_barred(barred))
+                return
+            failure = RootLost(
+                f"{barred.reason}, and was not in the last run: is something mounted over it? "
+                "If that is meant, name it in [scope] exclude_paths"
+            )
         except (OSError, RootLost) as error:
             if above is not None and self._is_gone(error):
                 return
@@ -179,6 +192,11 @@ class _Walk:
         rules = Ignoring() if above is None else above.ignoring
         ignoring = rules.enter(descriptor, path, None if above is None else child.name)
         return _Branch(way, url, ignoring, (*nodes, node_of(facts)), is_linked, [])
+
+    def _is_hidden(self, url: str, barred: Barred) -> bool:
+        """Whether a folder was read in the last run as one of its parent's file system, and another one is over it now."""
+        was_mount = self._marks.find_mark(url) == note_mark(is_mount=True)
+        return barred.hides and not was_mount and self._marks.has_entries(url)
 
     def _is_gone(self, error: OSError | RootLost) -> bool:
         """Whether a folder is gone since its parent named it, with the root still there: the next run sees it."""

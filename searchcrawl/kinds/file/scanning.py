@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from errno import EIO, ELOOP
 from typing import Final, NamedTuple
 
 from searchcrawl import clock
+from searchcrawl.answer_headers import Level
 from searchcrawl.kinds.file.jail import Barred, Jail, is_absent
 from searchcrawl.kinds.file.names import escape, show
+from searchcrawl.kinds.file.permissions import Levels
 from searchcrawl.kinds.file.selection import Ignoring, Selection
 from searchcrawl.kinds.file.versions import Tokens
 from searchcrawl.listing.model import MOST_ENTRIES, Entry
@@ -62,10 +64,13 @@ class Folder(NamedTuple):
 
 
 class Scanner:
-    """Reads folders below one root."""
+    """Reads folders below one root; ``above`` are the levels over it, None where permissions do not matter."""
 
-    def __init__(self, jail: Jail, *, selection: Selection, limits: Limits, follow_links: bool) -> None:
+    def __init__(
+        self, jail: Jail, *, selection: Selection, limits: Limits, follow_links: bool, above: Sequence[Level] | None
+    ) -> None:
         self._jail = jail
+        self._above = above
         self._selection = selection
         self._limits = limits
         self._follows_links = follow_links
@@ -106,17 +111,17 @@ class Scanner:
             return _leave_out(folder, name, refusal)
         if each.is_symlink():
             return self._follow(folder, descriptor, name, now_ns)
-        return self._build_entry(folder, name, each.stat(follow_symlinks=False), now_ns)
+        return self._build_entry(folder, name, each.stat(follow_symlinks=False), folder.tokens, now_ns)
 
     def _refuse_name(self, folder: Folder, descriptor: int, name: bytes, *, is_folder: bool) -> str | None:
         refusal = self._selection.find_refusal(name, descriptor, is_folder=is_folder)
         return refusal or folder.ignoring.find_refusal(name, is_folder=is_folder)
 
-    def _build_entry(self, folder: Folder, name: bytes, facts: os.stat_result, now_ns: int) -> Entry:
+    def _build_entry(self, folder: Folder, name: bytes, facts: os.stat_result, tokens: Tokens, now_ns: int) -> Entry:
         url = folder.url + escape(name)
         refusal = self._refuse_file(facts, now_ns) if len(url) <= MOST_CHARACTERS else TOO_LONG
         # A rule that depends on the day leaves out what is new alone.
-        return Entry(url, folder.tokens.build(facts, now_ns), refusal)
+        return Entry(url, tokens.build(facts, now_ns), refusal)
 
     def _refuse_file(self, facts: os.stat_result, now_ns: int) -> str | None:
         try:
@@ -129,8 +134,10 @@ class Scanner:
         """What a link leads to, under the name of the link; raises OSError, as where it leads nowhere."""
         if not self._follows_links:
             return _leave_out(folder, name, "file.follow_links: follow_links = false")
+        # Whoever reads it passes the folders of the link and those of the file.
+        levels = None if self._above is None else Levels(self._above)
         try:
-            with self._jail.locate([*folder.way, name]) as place:
+            with self._jail.locate([*folder.way, name], levels) as place:
                 facts = place.facts
         except Barred as barred:
             return _leave_out(folder, name, describe_barred(barred))
@@ -140,7 +147,8 @@ class Scanner:
             return _leave_out(folder, name, "file.follow_links: leads in a circle")
         if stat.S_ISDIR(facts.st_mode):
             return Child(name, self._refuse_name(folder, descriptor, name, is_folder=True), is_linked=True)
-        return self._build_entry(folder, name, facts, now_ns)
+        tokens = folder.tokens if levels is None else Tokens(self._jail.file_system, levels.found)
+        return self._build_entry(folder, name, facts, tokens, now_ns)
 
 
 def _leave_out(folder: Folder, name: bytes, refusal: str) -> Entry:

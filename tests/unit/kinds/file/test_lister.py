@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -134,6 +135,21 @@ def test_token_when_a_file_is_younger_than_two_seconds_then_is_not_known_yet(
     now_ms = clock.now_ms()
     monkeypatch.setattr(clock, "now_ms", lambda: now_ms + 2_100)
     assert b"" not in {entry.token for entry in source.list().entries.values()}
+
+
+@pytest.mark.usefixtures("later")
+def test_token_when_a_link_leads_to_a_file_then_holds_the_folders_of_both(make: Make, root: Path) -> None:
+    fill(root, {"a/file": "1", "b/other": "2"})
+    (root / "b" / "link").symlink_to("../a/file")
+    source = make(permissions="posix", follow_links=True)
+    before = source.list()
+    (root / "a").chmod(0o700)
+
+    found = source.list()
+
+    link, other = source.identify("b/link"), source.identify("b/other")
+    assert found.token(link) != before.token(link)
+    assert found.token(other) == before.token(other)
 
 
 @pytest.mark.usefixtures("later")
@@ -407,6 +423,37 @@ def test_mounts_when_they_are_below_a_root_then_are_read_only_if_asked_for(
     assert found.failures.keys() == {source.identify("a/b/")}
 
 
+def test_folder_when_something_is_mounted_over_its_files_then_is_a_failure(
+    make: Make, root: Path, mount: Mount
+) -> None:
+    fill(root, {"a/x": "1", "b/x": "2"})
+    source = make()
+    source.list()
+    unmount = mount(root / "a")
+
+    found = source.list()
+
+    ((_, error),) = found.failures.values()
+    assert found.failures.keys() == {source.identify("a/")}
+    assert "is something mounted over it?" in (error or "")
+    assert make(scope='exclude_paths = ["a/"]').list().failures == {}
+    unmount()
+    assert source.list().urls == {source.identify("a/x"), source.identify("b/x")}
+
+
+def test_mount_when_it_was_read_and_is_not_asked_for_any_more_then_is_left_out(
+    make: Make, root: Path, mount: Mount
+) -> None:
+    (root / "a").mkdir()
+    mount(root / "a")
+    fill(root, {"a/x": "1"})
+    crossing, source = make(cross_devices=True), make()
+    assert crossing.list().urls == {source.identify("a/x")}
+    source.marks = crossing.marks
+
+    assert source.list().refusals == {source.identify("a/"): "file.cross_devices: is on another file system"}
+
+
 def test_folder_when_it_may_not_be_read_then_is_a_failure_and_the_others_are_listed(
     make: Make, root: Path, as_nobody: Become
 ) -> None:
@@ -469,6 +516,24 @@ def test_paths_when_they_are_longer_than_a_path_may_be_then_are_listed(make: Mak
     found = source.list()
 
     assert found.urls == {source.identify(b"/".join([*way, b"file"]))}
+
+
+def test_folders_when_they_are_very_deep_then_those_beyond_are_left_out(make: Make, root: Path) -> None:
+    folder = os.open(root, os.O_RDONLY)
+    for _ in range(1001):
+        os.mkdir(b"d", dir_fd=folder)
+        inner = os.open(b"d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+        os.close(os.open(b"file", os.O_WRONLY | os.O_CREAT, dir_fd=folder))
+    os.close(folder)
+    source = make()
+
+    found = source.list()
+
+    assert len(found.urls) == 1000
+    assert found.refusals == {source.identify("/".join(["d"] * 1001)) + "/": "file.roots: is deeper than 1000 folders"}
+    subprocess.run(["rm", "-r", root / "d"], check=True)
 
 
 def test_descriptors_when_a_walk_is_over_or_left_then_are_closed(make: Make, root: Path) -> None:
