@@ -36,7 +36,7 @@ on_each_pair = for pair in $(PAIRS); do \
 	export SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+}; \
 	$(PYTEST) tests/acceptance; $(BIN)/python -m pytest -m "soak and pairs" tests/acceptance; done
 
-.PHONY: help demo site test extended check style readers commands-of-docs fuzz bench turns hosts files decisions scale results solr soak docs venv lock lowest clean
+.PHONY: help demo site test extended check style readers commands-of-docs fuzz bench turns hosts files rows decisions scale results solr soak docs venv lock lowest clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 8
@@ -88,6 +88,10 @@ hosts: $(STAMP)  ## 50 to 10,000 hosts at once, delays of 0, 1 and 5 s, beside p
 
 files: $(STAMP)  ## trees of files: listed, first run, second run, a renamed folder; ARGS="--files 1000000 --folders 1"
 	$(BIN)/python -m benchmarks.files $(ARGS)
+
+rows: $(STAMP)  ## how long 10^6 rows of a database take to be listed; ARGS="--rows 1e5 --database postgresql --crawl"
+	scripts/bootstrap postgresql mariadb
+	$(BIN)/python -m benchmarks.rows $(ARGS)
 
 decisions: $(STAMP)  ## how often each rule of thumb is wrong on manuals, and what traps cost; ARGS="--only postfix-doc", ARGS=--traps
 	scripts/bootstrap bench
