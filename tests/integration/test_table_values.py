@@ -126,6 +126,25 @@ def test_mariadb_when_the_user_sees_no_transactions_of_others_then_the_lag_alone
     assert increment.keys == {"2"}
 
 
+def test_servers_when_they_know_no_such_user_or_database_then_the_listing_says_which(
+    mariadb: RunningMariadb, postgres: RunningPostgres, tmp_path: Path
+) -> None:
+    name = f"shop_{uuid.uuid4().hex[:12]}"
+    mariadb.create_database(name)
+    absent = postgres.url("absent_database")
+    urls_and_codes = {
+        mariadb.url(name, password="wrong-hush-word"): 959,
+        mariadb.url("absent_database"): 959,
+        absent: 500,
+        absent.replace("crawler:", "nobody_here:"): 959,
+    }
+
+    listed = {url: TableRuns(Shop("", url, tmp_path, lambda: None), _KEYS).list_rows().end for url in urls_and_codes}
+
+    assert {url: end.code for url, end in listed.items()} == urls_and_codes
+    assert "wrong-hush-word" not in str(listed.values())
+
+
 def test_sqlite_when_texts_are_no_utf8_and_numbers_no_numbers_then_rows_are_read(tmp_path: Path) -> None:
     shop = open_sqlite_shop(tmp_path)
     shop.execute(

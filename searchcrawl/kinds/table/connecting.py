@@ -216,7 +216,9 @@ def _classify(error: SQLAlchemyError) -> int:
         and type(cause).__module__.startswith("psycopg")
         and type(cause).__name__ in {"OperationalError", "ConnectionTimeout"}
     ):
-        # There is no answer with a state.
+        # There is no answer with a state: of what a server says to nobody that it knows only the text is there.
+        if "does not exist" in text:
+            return Code.LOGIN_FAILED if 'role "' in text else SQL_ERROR
         return Code.IO_ERROR
     return SQL_ERROR
 
