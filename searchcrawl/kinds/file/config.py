@@ -67,7 +67,7 @@ class FileTable(Table):
         None, "A file that each root must have in it: one that lacks it is not there, and nothing is removed."
     )
     permissions: Literal["none", "posix"] = key(
-        "none",
-        "Who may see a document: `none` is everyone, `posix` those who may read the file by its owner, mode and ACL and who "
-        "may pass all folders above it.",
+        "posix",
+        "Who may see a document in a search as a user: with `posix` those who may read the file by its owner, mode and ACL and may "
+        "pass all folders above it, with `none` everyone.",
     )
