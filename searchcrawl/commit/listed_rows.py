@@ -171,30 +171,36 @@ class ListedRows:
                 self._ended.append((self._open.pop(part.url), part.end))
         self._staged, self._compared = [], []
         ended, self._ended = self._ended, []
+        if not ended:
+            return
+        # Most containers have few things: a transaction for each would cost more than these.
+        whole = [one.container_id for one, end in ended if end.whole and end.refusal is None]
+        children = self._run.read(listing_table.group_children, whole)
         for one, end in ended:
             if end.refusal is not None:
                 self._refuse_container(one.container_id, end.refusal)
             elif end.whole:
-                self._leave(one)
+                self._leave(one, children.get(one.container_id, ()))
             elif end.code in _DENIED:
                 self._ask_below(one.container_id)
-            reach("listing.end")
-            self._run.write_counted(self._write_end, one.container_id, end)
+        reach("listing.end")
+        self._run.write_counted(self._write_ends, ended)
 
-    def _write_end(self, transaction: Transaction, container_id: int, end: ListingEnd) -> Mapping[str, int]:
-        code = Code.OUTSIDE_BOUNDARY if end.refusal is not None else end.code
-        reading = ListingEnd(code=int(code), error=end.refusal or end.error, mark=end.mark)
-        listing_table.end(transaction, container_id, reading, run_id=self._run.id, now_ms=clock.now_ms())
-        return {FAILED_LISTINGS: 1} if end.is_failure else {}
+    def _write_ends(self, transaction: Transaction, ended: Sequence[tuple[_Open, ListingEnd]]) -> Mapping[str, int]:
+        now_ms = clock.now_ms()
+        for one, end in ended:
+            code = Code.OUTSIDE_BOUNDARY if end.refusal is not None else end.code
+            reading = ListingEnd(code=int(code), error=end.refusal or end.error, mark=end.mark)
+            listing_table.end(transaction, one.container_id, reading, run_id=self._run.id, now_ms=now_ms)
+        return {FAILED_LISTINGS: sum(end.is_failure for _, end in ended)}
 
-    def _leave(self, one: _Open) -> None:
+    def _leave(self, one: _Open, children: Sequence[int]) -> None:
         """Has all looked for that a container does not name any more, in it and in the containers that have left it."""
         self._look_for(one.container_id)
         run = self._run
         refused = run.read(listing_table.find_ids, run.source_id, list(one.refused)) if one.refused else {}
         for url, container_id in refused.items():
             self._refuse_container(container_id, one.refused[url])
-        children = run.read(listing_table.find_children, [one.container_id])
         gone = [child for child in children if child not in one.children and child not in refused.values()]
         while gone:
             for container_id in gone:

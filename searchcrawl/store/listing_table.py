@@ -5,6 +5,7 @@ They are rows of ``sitemaps``: what lists URLs, and is none.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -109,10 +110,18 @@ def is_root(transaction: Transaction, container_id: int) -> bool:
     return transaction.execute(select(sitemaps.c.parent_id).where(sitemaps.c.id == container_id)).scalar() is None
 
 
+def group_children(transaction: Transaction, container_ids: Collection[int]) -> dict[int, list[int]]:
+    """The containers in each of others that were not gone when these were read last."""
+    query = select(sitemaps.c.id, sitemaps.c.parent_id).where(sitemaps.c.code != int(Code.NO_LONGER_LISTED))
+    found = defaultdict[int, list[int]](list)
+    for row in read_parts(transaction, query, sitemaps.c.parent_id, container_ids):
+        found[row.parent_id].append(row.id)
+    return found
+
+
 def find_children(transaction: Transaction, container_ids: Collection[int]) -> list[int]:
     """The containers in others that were not gone when these were read last."""
-    query = select(sitemaps.c.id).where(sitemaps.c.code != int(Code.NO_LONGER_LISTED))
-    return [row.id for row in read_parts(transaction, query, sitemaps.c.parent_id, container_ids)]
+    return [child for found in group_children(transaction, container_ids).values() for child in found]
 
 
 def find_ids(transaction: Transaction, source_id: int, container_urls: Collection[str]) -> dict[str, int]:
