@@ -27,6 +27,8 @@ _OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O
 _ANY: Final = rb"(?:[\xc0-\xff][\x80-\xbf]*|[^/])"
 _LONGEST_CLASS: Final = 100
 _MOST_WILDCARDS: Final = 32
+#: So many rules are asked together first: a name that one of them matches is asked for of few others.
+_GROUP: Final = 64
 
 
 class _Rule(NamedTuple):
@@ -37,43 +39,56 @@ class _Rule(NamedTuple):
     decision: Decision
 
 
+class _Group(NamedTuple):
+    """Rules that follow each other, and whether any of them matches a name, or a way."""
+
+    rules: list[_Rule]
+    any_name: Any
+    any_way: Any
+
+
 class IgnoreFile:
     """The rules of one file; ``path`` is that of its folder. Raises OSError for one that is too large."""
 
     def __init__(self, content: bytes, path: bytes) -> None:
         if len(content) > _MOST_BYTES:
             raise OSError(EFBIG, f"has more than {_MOST_BYTES} bytes")
-        self._rules: list[_Rule] = []
-        expressions: dict[bool, list[bytes]] = {True: [], False: []}
+        self.size = len(content)
+        rules = list[tuple[_Rule, bytes]]()
         for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
             rule = line.strip(b" \t\r\x00")
             if rule.strip(b"!/") and not rule.startswith(b"#"):
-                of_names, expression = self._add(rule, show(path.rstrip(b"/") + b"/" + FILE_NAME), number)
-                expressions[of_names].append(expression)
-        #: whether any rule matches a name, or a way
-        self._any_name, self._any_way = (
-            _compile(b"|".join(expressions[of_names])) if expressions[of_names] else None for of_names in (True, False)
-        )
-
-    def _add(self, text: bytes, file: str, number: int) -> tuple[bool, bytes]:
-        rule = text.removeprefix(b"!")
-        if sum(map(rule.count, (b"*", b"?"))) > _MOST_WILDCARDS:
-            raise OSError(EINVAL, f"line {number} has more than {_MOST_WILDCARDS} wildcards")
-        of_names = b"/" not in rule.rstrip(b"/")
-        expression = _translate(rule.strip(b"/"))
-        decision = Decision(False, show(text), file, f"line {number}")
-        self._rules.append(_Rule(_compile(expression), of_names, rule.endswith(b"/"), text != rule, decision))
-        return of_names, expression
+                rules.append(_read_rule(rule, show(path.rstrip(b"/") + b"/" + FILE_NAME), number))
+        self._groups = [_group(rules[begin : begin + _GROUP]) for begin in range(0, len(rules), _GROUP)]
+        self._asks_way = any(group.any_way for group in self._groups)
 
     def decide(self, names: Sequence[bytes], *, is_folder: bool) -> Decision | None:
         """What the file says of something, by the names from its folder on: a refusal, a permission, or nothing."""
-        name, way = names[-1], b"/".join(names) if self._any_way else b""
-        if not (self._any_name and self._any_name(name)) and not (self._any_way and self._any_way(way)):
-            return None
-        for rule in reversed(self._rules):
-            if (is_folder or not rule.folders_only) and rule.matches(name if rule.of_names else way):
-                return Decision(True) if rule.takes_back else rule.decision
+        name, way = names[-1], b"/".join(names) if self._asks_way else b""
+        for group in reversed(self._groups):
+            if not (group.any_name and group.any_name(name)) and not (group.any_way and group.any_way(way)):
+                continue
+            for rule in reversed(group.rules):
+                if (is_folder or not rule.folders_only) and rule.matches(name if rule.of_names else way):
+                    return Decision(True) if rule.takes_back else rule.decision
         return None
+
+
+def _read_rule(text: bytes, file: str, number: int) -> tuple[_Rule, bytes]:
+    """A rule, and its expression."""
+    rule = text.removeprefix(b"!")
+    if sum(map(rule.count, (b"*", b"?"))) > _MOST_WILDCARDS:
+        raise OSError(EINVAL, f"line {number} has more than {_MOST_WILDCARDS} wildcards")
+    of_names = b"/" not in rule.rstrip(b"/")
+    expression = _translate(rule.strip(b"/"))
+    decision = Decision(False, show(text), file, f"line {number}")
+    return _Rule(_compile(expression), of_names, rule.endswith(b"/"), text != rule, decision), expression
+
+
+def _group(rules: Sequence[tuple[_Rule, bytes]]) -> _Group:
+    names, ways = ([each for rule, each in rules if rule.of_names == of_names] for of_names in (True, False))
+    any_name, any_way = (_compile(b"|".join(found)) if found else None for found in (names, ways))
+    return _Group([rule for rule, _ in rules], any_name, any_way)
 
 
 def read_ignore_file(folder: int, path: bytes) -> IgnoreFile | None:

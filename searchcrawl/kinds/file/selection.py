@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+from errno import EFBIG
 from typing import Final, NamedTuple
 
 from searchcrawl.kinds.file.config import FileTable
-from searchcrawl.kinds.file.ignoring import IgnoreFile, read_ignore_file
+from searchcrawl.kinds.file.ignoring import FILE_NAME, IgnoreFile, read_ignore_file
+from searchcrawl.kinds.file.names import show
 from searchcrawl.rules.decision import Decision
 
 #: Numbered copies of GNU programs (``cp --backup=numbered``).
@@ -19,6 +21,8 @@ _NUMBERED: Final = re.compile(rb".+\.~[0-9]{1,9}~", re.DOTALL)
 _SNAPSHOTS: Final = frozenset({b".snapshot", b"~snapshot", b"#snapshot", b".zfs"})
 #: The same of Windows and Samba: the moment of the state.
 _MOMENT: Final = re.compile(rb"@GMT-[0-9]{4}(?:\.[0-9]{2}){2}-[0-9]{2}(?:\.[0-9]{2}){2}")
+#: A file is asked for of the .searchignore of each folder above it.
+_MOST_BYTES: Final = 65_536
 _HIDDEN: Final = "file.hidden: hidden = false"
 _VERSIONS: Final = "file.versions: versions = false"
 
@@ -70,6 +74,10 @@ class Ignoring(NamedTuple):
         """That of an open folder, which is ``name`` in this one, or the root; raises OSError for a file that cannot be read."""
         above = self.files if name is None else tuple((file, (*way, name)) for file, way in self.files)
         own = read_ignore_file(folder, path)
+        if own is not None and own.size + sum(file.size for file, _ in above) > _MOST_BYTES:
+            raise OSError(
+                EFBIG, f"{show(FILE_NAME)}: has with those of the folders above more than {_MOST_BYTES} bytes"
+            )
         return Ignoring(above if own is None else ((own, ()), *above))
 
     def find_refusal(self, name: bytes, *, is_folder: bool) -> str | None:

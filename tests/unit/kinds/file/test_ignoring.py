@@ -60,6 +60,17 @@ def test_rules_when_several_match_then_the_last_one_decides() -> None:
     assert decide("!\n/\n", "x") is None
 
 
+def test_rules_when_there_are_many_then_the_last_one_decides_and_folders_have_theirs() -> None:
+    rules = "*.txt\n" + "".join(f"n{number}/\n/way/{number}\n" for number in range(200)) + "!n7\n"
+
+    assert decide(rules, "a.txt") is True
+    assert decide(rules, "n7", is_folder=True) is False
+    assert decide(rules, "n199", is_folder=True) is True
+    assert decide(rules, "n199") is None
+    assert decide(rules, "way/3") is True
+    assert decide(rules, "b") is None
+
+
 def test_rules_when_names_are_no_text_then_match_bytes() -> None:
     assert decide(b"*.\xff", b"a.\xff") is True
     assert decide(b"a?c", b"a\xffc") is True

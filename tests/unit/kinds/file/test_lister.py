@@ -238,6 +238,22 @@ def test_searchignore_when_it_cannot_be_read_then_its_folder_is_a_failure(make: 
     }
 
 
+def test_searchignore_when_many_folders_have_large_ones_then_the_folder_that_is_too_much_is_a_failure(
+    make: Make, root: Path
+) -> None:
+    fill(root, {f"{'a/' * depth}x": "1" for depth in range(6)} | {"b/x": "1"})
+    for depth in range(6):
+        (root / ("a/" * depth) / ".searchignore").write_bytes(b"old\n" * 4_096)
+    source = make()
+
+    found = source.list()
+
+    assert found.urls == {source.identify(f"{'a/' * depth}x") for depth in range(4)} | {source.identify("b/x")}
+    ((url, (code, error)),) = found.failures.items()
+    assert (url, code) == (source.identify("a/a/a/a/"), Code.IO_ERROR)
+    assert error == ".searchignore: has with those of the folders above more than 65536 bytes"
+
+
 def test_scope_when_it_names_paths_then_other_folders_are_not_read(make: Make, root: Path) -> None:
     fill(root, {"a/b/c/x": "", "a/b/x": "", "a/d/x": "", "e/x": "", "x": "", ".git/x": "", "a/.git/x": ""})
     source = make(scope='include_paths = ["a/b", "x"]\nexclude_paths = ["a/b/c"]', hidden=True)
