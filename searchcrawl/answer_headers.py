@@ -18,6 +18,8 @@ import orjson
 EVERYONE: Final = "everyone"
 AUTHENTICATED: Final = "authenticated"
 NOBODY: Final = "nobody"
+#: How all other principals begin.
+PRINCIPAL_KINDS: Final = ("user:", "group:", "uid:", "gid:", "sid:")
 
 #: ``ORIGIN:NAME=VALUE``, the name and the value percent-encoded
 VALUE: Final = b"Searchcrawl-Value"
@@ -148,6 +150,11 @@ def _decode(text: bytes) -> str:
 def is_principal(name: str) -> bool:
     """Whether it can be the name of a principal: as long as an index keeps it, and without control characters."""
     return 0 < len(name) <= _MOST_CHARS and _UNWANTED.isdisjoint(name)
+
+
+def can_deny(name: str) -> bool:
+    """Whether some user may have a principal, so that it denies something when it is denied."""
+    return name.startswith(PRINCIPAL_KINDS) or name in {EVERYONE, AUTHENTICATED, NOBODY}
 
 
 def _read_principal(text: bytes) -> str:

@@ -16,14 +16,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from searchcrawl import clock
-from searchcrawl.answer_headers import AUTHENTICATED, EVERYONE, is_principal
+from searchcrawl.answer_headers import AUTHENTICATED, EVERYONE, PRINCIPAL_KINDS, is_principal
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.plugin_classes import find_error, import_class
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.user_code import name_error, ordinary_errors
 
-#: Before a name that is a principal as it is, and no plain name of a user or a group.
-_KINDS: Final = ("user:", "group:", "uid:", "gid:", "sid:")
 #: Those of groups: nobody becomes another user by a group that is called like one.
 _OF_GROUPS: Final = ("group:", "gid:", "sid:")
 #: For so long the groups that the machine or a class of a user's own told are used again, for so many users.
@@ -64,7 +62,7 @@ def find_principals_errors(project: Project) -> list[ConfigurationError]:
     return errors if plugin is None else [*errors, *find_error(partial(_import, project, plugin))]
 
 
-def _read(name: str, plain: str, kinds: tuple[str, ...] = _KINDS) -> str:
+def _read(name: str, plain: str, kinds: tuple[str, ...] = PRINCIPAL_KINDS) -> str:
     return name if name.startswith(kinds) else f"{plain}{name}"
 
 

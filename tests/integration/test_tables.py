@@ -317,6 +317,7 @@ def test_permissions_when_columns_have_principals_then_they_are_those_of_the_row
     shop.execute(
         "CREATE TABLE papers (id INTEGER, body TEXT, readers TEXT, others TEXT)",
         "INSERT INTO papers VALUES (1, 'x', 'user:anna, group:staff', 'user:carl'), (2, 'y', NULL, NULL), (3, 'z', ' , ', '')",
+        "INSERT INTO papers VALUES (4, 'z', 'everyone', 'user:carl, anna')",
     )
     runs = TableRuns(shop, {"table": "papers", "key": ["id"], "text": "body", "allow": ["readers"], "deny": ["others"]})
 
@@ -329,6 +330,8 @@ def test_permissions_when_columns_have_principals_then_they_are_those_of_the_row
     assert found["2"].allow == ("nobody",)
     assert found["3"] is not None
     assert found["3"].allow == ("nobody",)
+    assert found["4"] is not None
+    assert found["4"].allow == ("nobody",)
 
 
 def test_body_when_a_column_has_a_file_then_it_comes_with_its_type(shop: Shop) -> None:

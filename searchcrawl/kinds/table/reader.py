@@ -10,7 +10,14 @@ from urllib.parse import quote
 
 from sqlalchemy import Row
 
-from searchcrawl.answer_headers import UNREADABLE, Permissions, encode_display, encode_permissions, encode_value
+from searchcrawl.answer_headers import (
+    UNREADABLE,
+    Permissions,
+    can_deny,
+    encode_display,
+    encode_permissions,
+    encode_value,
+)
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.kinds.table.config import TableTable, parse_template, read_text_rule
@@ -198,7 +205,12 @@ class _DocumentRule:
         )
 
     def _find_permissions(self, columns: Columns, row: Row[Any]) -> Permissions:
-        """Who may see a row; nobody where a column has no names of principals, or all that allow are null."""
+        """Who may see a row; nobody where a column has no names of principals, or all that allow are null.
+
+        What would deny nobody, as a name without "user:", was meant to deny somebody.
+        """
         allow = list_principals(row[columns.find(name)] for name in self._rows.allow)
         deny = list_principals(row[columns.find(name)] for name in self._rows.deny)
-        return UNREADABLE if allow is None or deny is None else Permissions(allow, deny)
+        if allow is None or deny is None or not all(map(can_deny, deny)):
+            return UNREADABLE
+        return Permissions(allow, deny)
