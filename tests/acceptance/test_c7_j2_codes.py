@@ -30,6 +30,7 @@ ELSEWHERE: Final = {
     Code.DUPLICATE_IN_RUN: "a copy met within a run is told by its row as well: 909",
     Code.LOGIN_FAILED: "needs [login]; see the tests of logins",
     Code.SENTINEL: "needs a host that answers to any path; see the tests of the sentinel",
+    Code.NO_LONGER_LISTED: "needs a folder or table that listed it; see the tests of files and tables",
     Code.SET_ASIDE: "needs a page that stops the crawler three times; see the tests of stalls",
 }
 #: Path to (answer, code); what is no answer of its own is a behaviour, a status or a target.
