@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 import pytest
 
 from searchcrawl.cli import commands
+from searchcrawl.kind import WEB
 from searchcrawl.sources.privacy import Privacy
 from tests.crawl_forks import COMMANDS
 from tests.login_site import PASSWORD, USER, LoginSite
@@ -121,6 +122,8 @@ def private_keys() -> dict[tuple[str, str], Privacy]:
         and not place.is_table
         # Those of steps are for another kind of login: tests of the login in a browser look for them.
         and len(place.tables) < 2
+        # Of a database: tests of tables look for its password.
+        and WEB.has_key(*place.tables, place.key)
     }
 
 
