@@ -55,6 +55,8 @@ class Running:
             if may_stop():
                 return
             self.signal(signal.SIGCONT)
+            # On a busy machine it would not come on in between.
+            time.sleep(0.01)
         raise AssertionError("there is no such moment")
 
     def wait(self) -> int:

@@ -173,6 +173,8 @@ def test_files_when_the_crawler_may_not_read_them_any_more_then_no_user_sees_the
         path.write_text(f"kettle of {name}", "utf-8")
     for path in tree.rglob("*"):
         os.chown(path, NOBODY, NOBODY)
+        # Whatever the umask of this process is.
+        path.chmod(0o755 if path.is_dir() else 0o644)
     assert (project.crawl(), project.sees()) == (0, ["closed.txt", "free.txt", "in it.txt", "in.txt"])
 
     (tree / "closed.txt").chmod(0o600)
