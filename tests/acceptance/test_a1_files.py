@@ -198,7 +198,7 @@ def test_files_when_most_are_gone_then_the_limits_hold_them(files: FileProject) 
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
-    "failpoint", ["links.committed", "listing.mid", "listing.end", "listing.end:2", "row.updated:2", "batch.sealed"]
+    "failpoint", ["links.committed", "listing.mid", "listing.end", "row.updated:2", "batch.sealed"]
 )
 def test_crawl_when_it_is_killed_then_the_next_one_ends_as_an_undisturbed_one(
     files: FileProject, failpoint: str

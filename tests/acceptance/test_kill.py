@@ -66,7 +66,10 @@ _COMPACTING_CHAINS = (
     "segment.copied:last",
 )
 #: What other tests kill.
-_OF_OTHERS = (*failpoints.OF_TICKS, *failpoints.OF_NAMES, *failpoints.OF_FEEDS, *failpoints.OF_RECEIVERS)
+_OF_OTHERS = (
+    *(*failpoints.OF_TICKS, *failpoints.OF_NAMES, *failpoints.OF_FEEDS),
+    *(*failpoints.OF_RECEIVERS, *failpoints.OF_LISTINGS),
+)
 _FORGETFUL_CHAINS = ("cache.freed batch.marked commit.sent", "cache.freed:last batch.marked commit.sent")
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
 import tests.same_examples  # noqa: F401  # the same for everybody
-from searchcrawl.failpoints import NAMES, OF_FEEDS, OF_NAMES, OF_PLANS, OF_REPAIRS, OF_TICKS
+from searchcrawl.failpoints import NAMES, OF_FEEDS, OF_LISTINGS, OF_NAMES, OF_PLANS, OF_REPAIRS, OF_TICKS
 from tests import backends
 from tests.acceptance.support_life_receivers import KINDS as RECEIVERS
 from tests.acceptance.support_whole_life import PRESENT, QUARANTINED, RECORD_LOST, REMOVING, Life
@@ -34,7 +34,9 @@ from tests.whole_lives import EDITS, URLS
 pytestmark = pytest.mark.extended
 
 POINTS: Final = [
-    name for name in NAMES if name not in {"tables.mid", *OF_FEEDS, *OF_PLANS, *OF_REPAIRS, *OF_TICKS, *OF_NAMES}
+    name
+    for name in NAMES
+    if name not in {"tables.mid", *OF_FEEDS, *OF_PLANS, *OF_REPAIRS, *OF_TICKS, *OF_NAMES, *OF_LISTINGS}
 ]
 
 urls = st.sampled_from(URLS)
