@@ -18,10 +18,7 @@ import searchcrawl
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SCRAPY_CFG, configure
 
-pytestmark = [
-    pytest.mark.matrix,
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away, and be another user"),
-]
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away, and be another user")
 
 FILES: Final = 200
 #: Whoever may read a file by one class, may by all that come after it and have more: then POSIX and the index agree.
@@ -93,6 +90,7 @@ def fill(tree: Path, modes: Sequence[int], chance: random.Random) -> list[Path]:
     return paths
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("modes", "is_exact"), [(FALLING, True), (ANY, False)])
 def test_files_when_users_search_then_they_find_what_the_kernel_lets_them_read(
     tmp_path: Path, tree: Path, modes: Sequence[int], is_exact: bool
@@ -163,6 +161,7 @@ def write_files(folder: Path, tree: Path) -> None:
     )
 
 
+# Not with a server of PostgreSQL: without these rights its socket cannot be reached.
 def test_files_when_the_crawler_may_not_read_them_any_more_then_no_user_sees_them(tmp_path: Path, tree: Path) -> None:
     write_files(tmp_path, tree)
     configure(tmp_path)
