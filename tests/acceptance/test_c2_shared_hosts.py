@@ -82,7 +82,7 @@ def assert_whole(project: CrawlProject, pages: int) -> None:
 def test_c2_hosts_when_two_crawls_share_them_then_the_gap_holds_and_each_gets_its_part(
     site: SiteProcess, forks: Forks, tmp_path: Path
 ) -> None:
-    project = shared(site, tmp_path, hosts=6, pages=18)
+    project = shared(site, tmp_path, hosts=6, pages=30)
 
     codes = [one.wait() for one in [forks.start(project.folder, "crawl", name) for name in NAMES]]
 
@@ -94,11 +94,10 @@ def test_c2_hosts_when_two_crawls_share_them_then_the_gap_holds_and_each_gets_it
     beside = [source_of(entry) for entry in log if begin <= entry["time"] <= end]
     assert codes == [0, 0]
     assert_pace(site.log())
-    assert_whole(project, 6 * 18)
+    assert_whole(project, 6 * 30)
     # On a busy machine the one begins later.
     assert len(beside) > len(log) / 4
-    # A third where nothing else runs (tests of the registry count it by a clock of their own); never starved.
-    assert min(beside.count(name) for name in NAMES) > len(beside) / 6
+    assert min(beside.count(name) for name in NAMES) > len(beside) / 3
 
 
 @pytest.mark.matrix
