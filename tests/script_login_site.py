@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qs
@@ -21,6 +22,8 @@ FOREIGN: Final = "foreign.acme.test"
 PLAIN: Final = ("one", "two", "three")
 RENDERED: Final = ("four", "five", "six")
 LOG_OUT: Final = "Sign out, wanda"
+#: How late the script of others is: until then the page shows its button, which does nothing yet.
+_SLOW_SECONDS: Final = 0.7
 
 _LOGIN: Final = """<!DOCTYPE html><title>Welcome</title><div id=app></div>
 <div id=consent style="position:fixed;inset:0"><button>Agree</button></div>
@@ -91,6 +94,8 @@ class _Handler(QuietHandler):
         seen = self.read_request()
         self.host, _, self.port = seen.host.partition(":")
         body = seen.body
+        if self.host == FOREIGN:
+            time.sleep(_SLOW_SECONDS)
         with self.state.lock:
             if self.path == self.state.broken:
                 self.answer(503, "not now")

@@ -116,13 +116,26 @@ class LoginVisit(OpenPage):
         return StepFailed(f"{name}: {reason}", self._status, self._told_refusal)
 
     async def _wait_for(self, element: Locator, name: str) -> None:
-        """Waits until an element is seen, for ``max_seconds`` from when its page was there."""
+        """Waits until an element is seen and the scripts of its page have run, for ``max_seconds`` from when it was there.
+
+        What is clicked before its script has run does nothing. A page whose scripts never come is used without them.
+        """
         patience = Patience(self._options.max_seconds)
-        while not await self._is_seen(element):
+        while not (is_seen := await self._is_seen(element)) or not await self._is_parsed():
             self._check_failure()
             if self._has_run_out(patience):
+                if is_seen:
+                    return
                 raise self._build_failure(name, "no such element is seen")
             await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _is_parsed(self) -> bool:
+        """Whether the page was read to its end, with the scripts that belong to it; False where none answers."""
+        try:
+            async with asyncio.timeout(self._options.max_seconds):
+                return await self._page.evaluate(page_scripts.IS_PARSED) is True
+        except (Error, TimeoutError):
+            return False
 
     def _has_run_out(self, patience: Patience) -> bool:
         return patience.is_over(is_idle=not self._in_flight, is_replaced=self._pages_under_way > 0)

@@ -34,6 +34,10 @@ HIDE: Final = """(() => {
   globalThis.open = () => null;
 })()"""
 
+#: Whether the page was read to its end, and the scripts that belong to it have run, those that were put off as well.
+IS_PARSED: Final = """() => document.readyState === 'complete'
+  || performance.getEntriesByType('navigation')[0]?.domContentLoadedEventEnd > 0"""
+
 #: The name of a password field, perhaps empty; null of all other elements.
 FIELD_NAME: Final = "element => element.type === 'password' ? element.name || '' : null"
 
