@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from errno import ENOENT
 
-from searchcrawl.kinds.file.jail import Barred, RootLost
+from searchcrawl.kinds.file.local.jail import Barred, RootLost
 from searchcrawl.kinds.file.roots import find_barred, has_something, list_paths, open_root
 from searchcrawl.listing.model import Finding
 from searchcrawl.sources.config import Source

@@ -13,13 +13,21 @@ from typing import Final, NamedTuple
 from searchcrawl.codes import Code
 from searchcrawl.kinds.file import names
 from searchcrawl.kinds.file.config import FileTable
-from searchcrawl.kinds.file.jail import Barred, Jail, Node, RootLost, is_absent, node_of
-from searchcrawl.kinds.file.permissions import Levels, list_levels_above
+from searchcrawl.kinds.file.local.jail import Barred, Jail, Node, RootLost, is_absent, node_of
+from searchcrawl.kinds.file.local.permissions import Levels, list_levels_above
+from searchcrawl.kinds.file.local.scanning import (
+    MOST_CHARACTERS,
+    TOO_LONG,
+    Child,
+    Folder,
+    Limits,
+    Scanner,
+    describe_barred,
+)
+from searchcrawl.kinds.file.local.versions import Tokens
 from searchcrawl.kinds.file.roots import check_mark, find_barred, has_something, list_paths, note_mark, open_root
-from searchcrawl.kinds.file.scanning import MOST_CHARACTERS, TOO_LONG, Child, Folder, Limits, Scanner, describe_barred
 from searchcrawl.kinds.file.scope import FolderScope
 from searchcrawl.kinds.file.selection import Ignoring, Selection
-from searchcrawl.kinds.file.versions import Tokens
 from searchcrawl.listing.model import Entry, ListedPart, ListingEnd, Marks
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project

@@ -13,13 +13,14 @@ from searchcrawl import clock
 from searchcrawl.answer_headers import Permissions, encode_permissions, encode_value
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.kinds.file import file_systems, names
+from searchcrawl.kinds.file import names
 from searchcrawl.kinds.file.config import FileTable
-from searchcrawl.kinds.file.jail import Barred, Jail, OpenFile, RootLost, is_absent
-from searchcrawl.kinds.file.permissions import Levels, find_user, list_levels_above, read_permissions
+from searchcrawl.kinds.file.local import file_systems
+from searchcrawl.kinds.file.local.jail import Barred, Jail, OpenFile, RootLost, is_absent
+from searchcrawl.kinds.file.local.permissions import Levels, find_user, list_levels_above, read_permissions
+from searchcrawl.kinds.file.local.versions import is_same
 from searchcrawl.kinds.file.roots import find_barred, find_root, has_something, list_paths, open_root, require_marker
 from searchcrawl.kinds.file.selection import Ignoring, Selection
-from searchcrawl.kinds.file.versions import is_same
 from searchcrawl.listing.model import Read, ReadRequest, Unread
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project

@@ -7,7 +7,7 @@ from typing import Final
 
 from searchcrawl.kinds.file import names
 from searchcrawl.kinds.file.config import FileTable
-from searchcrawl.kinds.file.jail import Jail, Node, RootLost, find_nodes
+from searchcrawl.kinds.file.local.jail import Jail, Node, RootLost, find_nodes
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 

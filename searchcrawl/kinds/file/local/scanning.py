@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.answer_headers import Level
-from searchcrawl.kinds.file.jail import Barred, Jail, is_absent
+from searchcrawl.kinds.file.local.jail import Barred, Jail, is_absent
+from searchcrawl.kinds.file.local.permissions import Levels
+from searchcrawl.kinds.file.local.versions import Tokens
 from searchcrawl.kinds.file.names import escape, show
-from searchcrawl.kinds.file.permissions import Levels
 from searchcrawl.kinds.file.selection import Ignoring, Selection
-from searchcrawl.kinds.file.versions import Tokens
 from searchcrawl.listing.model import MOST_ENTRIES, Entry
 from searchcrawl.sources.config import Source
 

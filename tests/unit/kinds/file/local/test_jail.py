@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from searchcrawl.kinds.file.jail import Barred, Jail, RootLost, find_nodes, is_absent
+from searchcrawl.kinds.file.local.jail import Barred, Jail, RootLost, find_nodes, is_absent
 
 Mount = Callable[[Path], Callable[[], None]]
 CANARY = b"of nobody's business"

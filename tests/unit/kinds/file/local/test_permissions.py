@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from searchcrawl.answer_headers import EVERYONE, NOBODY, UNREADABLE, Level, Permissions
-from searchcrawl.kinds.file.permissions import Levels, list_levels_above, read_level, read_permissions
+from searchcrawl.kinds.file.local.permissions import Levels, list_levels_above, read_level, read_permissions
 
 ACL = "system.posix_acl_access"
 OWNER, USER, GROUP_OF_FILE, GROUP, MASK, OTHER = 1, 2, 4, 8, 0x10, 0x20
@@ -92,16 +92,16 @@ def test_permissions_when_they_cannot_be_read_then_let_nobody_see_it(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for content in (b"", b"\x03\0\0\0", struct.pack("<I", 2), struct.pack("<IHHI", 2, OTHER, 7, 0), b"\x02\0\0\0xx"):
-        monkeypatch.setattr("searchcrawl.kinds.file.permissions._read_attribute", lambda *_, said=content: said)
+        monkeypatch.setattr("searchcrawl.kinds.file.local.permissions._read_attribute", lambda *_, said=content: said)
         assert permissions_of(file) == UNREADABLE
 
     def fail(*_: object) -> bytes:
         raise PermissionError(1, "not permitted")
 
-    monkeypatch.setattr("searchcrawl.kinds.file.permissions._read_attribute", fail)
+    monkeypatch.setattr("searchcrawl.kinds.file.local.permissions._read_attribute", fail)
     assert permissions_of(file) == UNREADABLE
     assert read_level(os.fsencode(file.parent), file.parent.stat()) == Level((NOBODY,))
-    monkeypatch.setattr("searchcrawl.kinds.file.permissions._read_attribute", None)
+    monkeypatch.setattr("searchcrawl.kinds.file.local.permissions._read_attribute", None)
     assert permissions_of(file) == UNREADABLE
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from errno import ELOOP, ENOENT, ENOTDIR
 from typing import Final, NamedTuple
 
-from searchcrawl.kinds.file import file_systems
+from searchcrawl.kinds.file.local import file_systems
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY

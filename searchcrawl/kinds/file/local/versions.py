@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import xxhash
 
 from searchcrawl.answer_headers import Level
-from searchcrawl.kinds.file import file_systems
+from searchcrawl.kinds.file.local import file_systems
 
 #: A file that was changed less than this ago may change once more within the same moment.
 _RACY_NS = 2_000_000_000

@@ -1,0 +1,1 @@
+"""Folders on servers: SFTP, SMB, WebDAV, S3."""
