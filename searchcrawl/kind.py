@@ -36,7 +36,7 @@ class Kind:
     url: str
     #: the schemes of its URLs, each with its default port
     ports: Mapping[str, int]
-    #: the host of URLs that name none
+    #: the host of URLs that name none: those of a scheme without a port
     host: str = ""
     #: makes documents of answers, and lists URLs to start with (``list_start_urls``): ``WebSpider``, or a subclass
     spider: str = "searchcrawl.spiders.web_spider.WebSpider"
@@ -104,7 +104,7 @@ FILE: Final = Kind(
     name="file",
     what="folders",
     url="a file URL",
-    ports={"file": 0},
+    ports={"file": 0, "sftp": 22, "smb": 445, "dav": 80, "davs": 443, "s3": 443},
     host="localhost",
     lister="searchcrawl.kinds.file.lister.FileLister",
     reader="searchcrawl.kinds.file.reader.FileReader",

@@ -19,7 +19,13 @@ from searchcrawl.kind import FILE, KINDS, WEB
 #: Of all kinds of sources.
 DEFAULT_PORTS: Final = {scheme: port for kind in KINDS.values() for scheme, port in kind.ports.items()}
 #: The host of URLs without one, by scheme.
-_HOSTS: Final = {scheme: kind.host for kind in KINDS.values() for scheme in kind.ports if kind.host}
+_HOSTS: Final = {
+    scheme: kind.host for kind in KINDS.values() for scheme, port in kind.ports.items() if kind.host and not port
+}
+#: The schemes of files on servers: parsers know neither that the case of their hosts does not count, nor their ports.
+_ON_SERVERS: Final = frozenset(scheme for scheme, port in FILE.ports.items() if port)
+#: One in which names may be empty, and whose host is a bucket.
+_OF_KEYS: Final = "s3"
 _WEB_PORTS: Final = frozenset(WEB.ports.values())
 #: The schemes that links and redirects may lead to; what is listed is named by its lister alone (D8).
 FETCHED: Final = frozenset(scheme for kind in KINDS.values() if not kind.is_listed for scheme in kind.ports)
@@ -32,6 +38,8 @@ _WITH_NUMBERS: Final = frozenset({"callto", "javascript", "mailto", "sms", "tel"
 #: How a fragment begins that is a route: of a source with ``scope.hash_routes`` it is part of the identity.
 _ROUTES: Final = ("#/", "#!")
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+#: Names that a parser of URLs takes for places.
+_ODD_NAMES: Final = frozenset({b"", b".", b".."})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,7 @@ def resolve_typed(text: str, *, routes: bool = False) -> str:
             raise InvalidUrl(f"not a path: {text[:200]!r}") from error
     try:
         found = resolve(text, routes=routes, listed=True)
-        return _escape_name(found) if found.startswith(FILE.begins) else found
+        return _escape_names(found) if found.startswith(FILE.begins) else found
     except InvalidUrl:
         # The name of a host before its port looks like a scheme, so a URL of another scheme is looked at, too.
         name, colon, _ = text.strip().partition(":")
@@ -91,11 +99,28 @@ def resolve_typed(text: str, *, routes: bool = False) -> str:
     return resolve(f"http://{text.strip()}", routes=routes)
 
 
-def _escape_name(url: str) -> str:
+def _escape_names(url: str) -> str:
     """The identity of a file, in which all is escaped but what is unreserved; of a file in an archive its archive's."""
     archive, mark, member = url.partition("!/")
-    path = unquote_to_bytes(archive.removeprefix(FILE.begins[0]))
-    return f"{FILE.begins[0]}{_escape(path)}{mark}{member}"
+    origin = origin_of(archive)
+    path = archive[len(origin) :]
+    scheme = archive.partition(":")[0]
+    if scheme not in _ON_SERVERS:
+        return f"{origin}{_escape(unquote_to_bytes(path))}{mark}{member}"
+    names, last = path[1:].split("/")[:-1], path.rpartition("/")[2]
+    found = [unescape_name(name) for name in names if name or scheme == _OF_KEYS]
+    end = escape_name(unescape_name(last)) if last else ""
+    return f"{origin}/{''.join(f'{escape_name(name)}/' for name in found)}{end}{mark}{member}"
+
+
+def escape_name(name: bytes) -> str:
+    """A name between slashes as it stands in the identity of a file; one that is a place to parsers gets a NUL at its end."""
+    return quote_from_bytes(name + b"\0" if name in _ODD_NAMES else name, safe="-._~")
+
+
+def unescape_name(text: str) -> bytes:
+    """The name that stands in an identity (``escape_name``)."""
+    return unquote_to_bytes(text).removesuffix(b"\0")
 
 
 def _escape(path: bytes) -> str:
@@ -122,9 +147,19 @@ def _take_identity(parsed: ada_url.URL, text: str, routes: bool, listed: bool) -
     if parsed.username or parsed.password:
         parsed.username = ""
         parsed.password = ""
+    if scheme in _ON_SERVERS:
+        _unify_host(parsed, scheme)
     href: str = parsed.href
     cut = href.find("#")
     return href if cut < 0 or (routes and href.startswith(_ROUTES, cut)) else href[:cut]
+
+
+def _unify_host(parsed: ada_url.URL, scheme: str) -> None:
+    """Spells the host of a server as that of a web server: in lower case, and without the port of the scheme."""
+    if parsed.port == str(DEFAULT_PORTS[scheme]):
+        parsed.port = ""
+    if scheme != _OF_KEYS and parsed.hostname != parsed.hostname.lower():
+        parsed.hostname = parsed.hostname.lower()
 
 
 def keep_route(reference: str) -> str:

@@ -231,7 +231,7 @@ class Boundary:
         # All of them have the origin of the URL.
         archives = list_archives(seen, in_archive=in_archive) if MARK in seen else ()
         if self._listed is not None:
-            yield self._listed.find(seen[slash:])
+            yield self._listed.find(seen)
         if origin.has_paths:
             yield _find_for(origin.paths, seen[slash:], [archive[slash:] for archive in archives])
         if self._has_url_rules:
@@ -248,7 +248,7 @@ class Boundary:
         """
         origin, seen, slash = self._locate(url)
         if self._listed is not None:
-            return self._listed.list_includes(seen[slash:])
+            return self._listed.list_includes(seen)
         kinds = (self._url_rules, seen), (origin.paths, seen[slash:]), (origin.ports, origin.port)
         for rules, subject in (*kinds, (self._host_names, origin.host)):
             including = rules.list_includes(subject)

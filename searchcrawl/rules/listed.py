@@ -11,7 +11,7 @@ from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.url_rules import NameRules, PathRules
 from searchcrawl.urls import unescape_unreserved
 
-#: A path of URLs, and the rule as it was written.
+#: The identity of a folder, with a slash at its end, and the rule as it was written.
 PathRule = tuple[str, str]
 _NAMES: Final = "scope.include_names", "scope.exclude_names"
 
@@ -19,8 +19,8 @@ _NAMES: Final = "scope.include_names", "scope.exclude_names"
 class ListedRules:
     """What is listed is below one of the ``roots``, whose key is ``roots_key``, and at or below an include.
 
-    Paths are those of identities, with a slash at the end: what is at or below them matches. Names with a slash at the end are those of folders below the
-    root, the others those of files.
+    What is at or below the identities of rules matches. Names with a slash at the end are those of folders below the root, the
+    others those of files.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class ListedRules:
         file: str = "",
     ) -> None:
         self._roots = _compile(roots, (), (roots_key, ""), file)
-        self._root_paths = tuple(sorted((unescape_unreserved(path) for path, _ in roots), key=len, reverse=True))
+        self._root_urls = tuple(sorted((unescape_unreserved(url) for url, _ in roots), key=len, reverse=True))
         self._paths = _compile(include_paths, exclude_paths, ("scope.include_paths", "scope.exclude_paths"), file)
         of_files = [name for name in exclude_names if not name.endswith("/")]
         self._names = NameRules(include_names, of_files, file, *_NAMES)
@@ -43,13 +43,13 @@ class ListedRules:
         self._folders = NameRules((), list(of_folders), file, *_NAMES)
         self._of_folders = of_folders
 
-    def find(self, path: str) -> list[Decision]:
-        """What the rules say about the path of an identity, in the form that rules see; for a folder its names do not count."""
-        found = self._roots.find(path)
-        place = path.partition(MARK)[0]
+    def find(self, url: str) -> list[Decision]:
+        """What the rules say about an identity, in the form that rules see; for a folder its names do not count."""
+        found = self._roots.find(url)
+        place = url.partition(MARK)[0]
         if self._paths:
             found = [*found, *self._paths.find(f"{place}/")]
-        root = next((root for root in self._root_paths if path.startswith(root)), "")
+        root = next((root for root in self._root_urls if url.startswith(root)), "")
         *folders, name = unquote(place[len(root) :], errors="replace").split("/")
         if self._folders:
             found += [self._show(each) for folder in folders for each in self._folders.find(folder)]
@@ -58,9 +58,9 @@ class ListedRules:
         # An exclude is asked before a missing include.
         return sorted(found, key=lambda decision: (decision.allowed, not decision.is_exclusion))
 
-    def list_includes(self, path: str) -> list[Decision]:
-        """The rules that include the path of an identity which is allowed: if they were removed, it would be refused."""
-        return [decision for decision in self.find(path) if decision.allowed]
+    def list_includes(self, url: str) -> list[Decision]:
+        """The rules that include an identity which is allowed: if they were removed, it would be refused."""
+        return [decision for decision in self.find(url) if decision.allowed]
 
     def _show(self, decision: Decision) -> Decision:
         return Decision(decision.allowed, self._of_folders[decision.rule], decision.file, decision.key)
@@ -68,8 +68,8 @@ class ListedRules:
 
 def _compile(includes: Sequence[PathRule], excludes: Sequence[PathRule], keys: tuple[str, str], file: str) -> PathRules:
     rules = [
-        (unescape_unreserved(path), Decision(allowed, rule, file, key))
+        (unescape_unreserved(url), Decision(allowed, rule, file, key))
         for pairs, allowed, key in ((includes, True, keys[0]), (excludes, False, keys[1]))
-        for path, rule in pairs
+        for url, rule in pairs
     ]
     return PathRules(rules, keys[0], file)

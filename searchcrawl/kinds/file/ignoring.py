@@ -8,8 +8,6 @@ a file in a folder below goes before those above.
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Sequence
 from errno import EFBIG, EINVAL
 from typing import Any, Final, NamedTuple
@@ -21,8 +19,7 @@ from searchcrawl.rules.decision import Decision
 
 FILE_NAME: Final = b".searchignore"
 #: What may be asked of each file below is bounded by it.
-_MOST_BYTES: Final = 16_384
-_OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+MOST_BYTES: Final = 16_384
 #: A character of UTF-8, or a byte that is part of none.
 _ANY: Final = rb"(?:[\xc0-\xff][\x80-\xbf]*|[^/])"
 _LONGEST_CLASS: Final = 100
@@ -51,8 +48,8 @@ class IgnoreFile:
     """The rules of one file; ``path`` is that of its folder. Raises OSError for one that is too large."""
 
     def __init__(self, content: bytes, path: bytes) -> None:
-        if len(content) > _MOST_BYTES:
-            raise OSError(EFBIG, f"has more than {_MOST_BYTES} bytes")
+        if len(content) > MOST_BYTES:
+            raise OSError(EFBIG, f"has more than {MOST_BYTES} bytes")
         self.size = len(content)
         rules = list[tuple[_Rule, bytes]]()
         for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
@@ -91,28 +88,17 @@ def _group(rules: Sequence[tuple[_Rule, bytes]]) -> _Group:
     return _Group([rule for rule, _ in rules], any_name, any_way)
 
 
-def read_ignore_file(folder: int, path: bytes) -> IgnoreFile | None:
-    """The file of an open folder; None where it has none, or an empty one.
-
-    Raises OSError where it cannot be read: what it says is not known then.
-    """
+def read_ignore_file(content: bytes, path: bytes) -> IgnoreFile:
+    """The file of a folder with this path; raises OSError for one that is too large, or has a rule that cannot be meant."""
     try:
-        return IgnoreFile(_read(folder), path)
-    except FileNotFoundError:
-        return None
+        return IgnoreFile(content, path)
     except OSError as error:
-        raise OSError(error.errno or EINVAL, f"{show(FILE_NAME)}: {error.strerror or error}") from error
+        raise blame(error) from error
 
 
-def _read(folder: int) -> bytes:
-    file = os.open(FILE_NAME, _OPEN, dir_fd=folder)
-    try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError(EINVAL, "is no regular file")
-        with os.fdopen(file, "rb", closefd=False) as content:
-            return content.read(_MOST_BYTES + 1)
-    finally:
-        os.close(file)
+def blame(error: OSError) -> OSError:
+    """An error as one of such a file."""
+    return OSError(error.errno or EINVAL, f"{show(FILE_NAME)}: {error.strerror or error}")
 
 
 def _compile(expression: bytes) -> Any:

@@ -1,4 +1,7 @@
-"""Lists the trees of files of a source: folder by folder, each by its descriptor, with nothing in memory but names of folders."""
+"""Lists the trees of files of a source: folder by folder, with nothing in memory but names of folders.
+
+Those of this machine are read here, each folder by its descriptor; those of servers in ``remote.walking``.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,24 @@ from typing import Final, NamedTuple
 from searchcrawl.codes import Code
 from searchcrawl.kinds.file import names
 from searchcrawl.kinds.file.config import FileTable
+from searchcrawl.kinds.file.local.folders import read_ignored
 from searchcrawl.kinds.file.local.jail import Barred, Jail, Node, RootLost, is_absent, node_of
 from searchcrawl.kinds.file.local.permissions import Levels, list_levels_above
-from searchcrawl.kinds.file.local.scanning import (
-    MOST_CHARACTERS,
-    TOO_LONG,
-    Child,
-    Folder,
-    Limits,
-    Scanner,
-    describe_barred,
-)
+from searchcrawl.kinds.file.local.scanning import Child, Folder, Scanner, describe_barred
 from searchcrawl.kinds.file.local.versions import Tokens
-from searchcrawl.kinds.file.roots import check_mark, find_barred, has_something, list_paths, note_mark, open_root
-from searchcrawl.kinds.file.scope import FolderScope
+from searchcrawl.kinds.file.remote.connecting import require_protocols
+from searchcrawl.kinds.file.remote.walking import RemoteWalk
+from searchcrawl.kinds.file.roots import (
+    Root,
+    check_mark,
+    describe_empty,
+    find_barred,
+    has_something,
+    list_roots,
+    note_mark,
+    open_root,
+)
+from searchcrawl.kinds.file.scope import MOST_CHARACTERS, TOO_LONG, FolderScope, Limits
 from searchcrawl.kinds.file.selection import Ignoring, Selection
 from searchcrawl.listing.model import Entry, ListedPart, ListingEnd, Marks
 from searchcrawl.sources.config import Source
@@ -61,37 +68,38 @@ class FileLister:
     def __init__(self, source: Source, project: Project, marks: Marks, is_stopping: Callable[[], bool]) -> None:
         self._source = source
         self._table: FileTable = source.own
-        self._paths = list_paths(source)
+        self._roots = list_roots(source)
         self._barred = find_barred(project)
         self._marks = marks
         self._is_stopping = is_stopping
+        require_protocols(source, self._roots)
 
     def list_roots(self) -> Sequence[str]:
         """The identities of the roots."""
-        return [names.to_identity(path, is_folder=True) for path in self._paths]
+        return [root.url for root in self._roots]
 
     def walk(self) -> Iterator[ListedPart]:
         """All folders of all roots; a root that cannot be opened, or is not what it was, is a failure."""
-        for path, url in zip(self._paths, self.list_roots(), strict=True):
+        for root in self._roots:
             if self._is_stopping():
                 return
+            if root.is_remote:
+                yield from RemoteWalk(self._source, root, self._marks, self._is_stopping).list_parts()
+                continue
             try:
-                jail = self._open_root(path, url)
+                jail = self._open_root(root)
             except (OSError, Barred, RootLost) as error:
-                yield ListedPart(url=url, end=describe_failure(error))
+                yield ListedPart(url=root.url, end=describe_failure(error))
                 continue
             with closing(jail):
-                yield from _Walk(self._source, jail, self._marks, self._is_stopping).list_parts(url)
+                yield from _Walk(self._source, jail, self._marks, self._is_stopping).list_parts(root.url)
 
-    def _open_root(self, path: bytes, url: str) -> Jail:
-        jail = open_root(self._source, path, self._barred)
+    def _open_root(self, root: Root) -> Jail:
+        jail = open_root(self._source, root.path, self._barred)
         try:
-            check_mark(jail, self._marks.find_mark(url), self._table.marker)
-            if self._table.marker is None and not has_something(jail) and self._marks.has_entries(url):
-                raise RootLost(
-                    f"{names.show(path)} is empty, and was not in the last run: is it mounted? "
-                    "If it is meant to be, name a file that is in it with [file] marker"
-                )
+            check_mark(jail, self._marks.find_mark(root.url), self._table.marker)
+            if self._table.marker is None and not has_something(jail) and self._marks.has_entries(root.url):
+                raise RootLost(describe_empty(names.show(root.path)))
         except BaseException:
             jail.close()
             raise
@@ -109,7 +117,7 @@ class _Walk:
         self._depth: int = source.scope.depth
         self._crosses = table.cross_devices
         self._scope = FolderScope(source)
-        self._above = tuple(list_levels_above(jail.path)) if table.permissions == "posix" else None
+        self._above = tuple(list_levels_above(jail.path)) if table.find_permissions("file") == "posix" else None
         self._scanner = Scanner(
             jail,
             selection=Selection.of(table),
@@ -198,7 +206,7 @@ class _Walk:
         self._check_mount(url, facts, above)
         path = b"/".join([self._jail.path.rstrip(b"/"), *way])
         rules = Ignoring() if above is None else above.ignoring
-        ignoring = rules.enter(descriptor, path, None if above is None else child.name)
+        ignoring = rules.enter(read_ignored(descriptor), path, None if above is None else child.name)
         return _Branch(way, url, ignoring, (*nodes, node_of(facts)), is_linked, [])
 
     def _is_hidden(self, url: str, barred: Barred) -> bool:

@@ -1,7 +1,10 @@
-"""The identity of a file or folder: the URL of its bytes path, of which nothing is normalised. Pure.
+"""The identity of a file or folder: a URL of the bytes of its names, of which nothing is normalised. Pure.
 
 Twins that differ in case or in the form of a letter (NFC, NFD) are two files, and a name need not be UTF-8. Whatever is not
 unreserved is escaped, so that nothing in a name has a meaning of its own: no drive letter, no dots, no mark of an archive.
+
+On servers names are whatever the protocol takes: the keys of S3 may have empty names and dots between their slashes. Of such a
+name the identity has one more byte at its end that no name has, a NUL, and so no reader of URLs takes it for a place.
 """
 
 from __future__ import annotations
@@ -11,14 +14,18 @@ from typing import Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.kind import FILE
+from searchcrawl.urls import unescape_name
 
-#: How each identity begins.
+#: How the identity of each file of this machine begins.
 BEGIN: Final = "file://"
 _SAFE: Final = "/-._~"
+#: How those of files on servers begin.
+_REMOTE: Final = tuple(f"{scheme}://" for scheme, port in FILE.ports.items() if port)
 
 
 def escape(name: bytes) -> str:
-    """A name, or a path, as it stands in an identity."""
+    """A path of this machine, or a name on it, as it stands in an identity."""
     return quote_from_bytes(name, safe=_SAFE)
 
 
@@ -37,6 +44,19 @@ def to_path(url: str) -> bytes:
     if not url.startswith(BEGIN) or not path.startswith(b"/") or b"\0" in path:
         raise InvalidUrl(f"not the URL of a file: {url[:200]!r}")
     return path.rstrip(b"/") or b"/"
+
+
+def is_remote(url: str) -> bool:
+    """Whether an identity is on a server."""
+    return url.startswith(_REMOTE)
+
+
+def split_remote(url: str) -> tuple[str, str, tuple[bytes, ...]]:
+    """The scheme of an identity on a server, its host (with the port, unless that is the scheme's own), and the names from there on."""
+    scheme, _, rest = url.partition("://")
+    host, _, path = rest.partition("/")
+    path = path.partition("?")[0].partition("#")[0].removesuffix("/")
+    return scheme, host, tuple(unescape_name(name) for name in path.split("/")) if path else ()
 
 
 def join(folder: bytes, path: str) -> bytes:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from email.utils import formatdate
 from errno import EACCES, ELOOP, EPERM
+from functools import partial
 from threading import Lock
 from typing import Final
 
@@ -16,10 +18,20 @@ from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.kinds.file import names
 from searchcrawl.kinds.file.config import FileTable
 from searchcrawl.kinds.file.local import file_systems
+from searchcrawl.kinds.file.local.folders import is_there, read_ignored
 from searchcrawl.kinds.file.local.jail import Barred, Jail, OpenFile, RootLost, is_absent
 from searchcrawl.kinds.file.local.permissions import Levels, find_user, list_levels_above, read_permissions
 from searchcrawl.kinds.file.local.versions import is_same
-from searchcrawl.kinds.file.roots import find_barred, find_root, has_something, list_paths, open_root, require_marker
+from searchcrawl.kinds.file.remote.reading import RemoteReader
+from searchcrawl.kinds.file.roots import (
+    Root,
+    find_barred,
+    find_root,
+    has_something,
+    list_roots,
+    open_root,
+    require_marker,
+)
 from searchcrawl.kinds.file.selection import Ignoring, Selection
 from searchcrawl.listing.model import Read, ReadRequest, Unread
 from searchcrawl.sources.config import Source
@@ -37,17 +49,29 @@ class FileReader:
     def __init__(self, source: Source, project: Project) -> None:
         self._source = source
         self._table: FileTable = source.own
-        self._paths = list_paths(source)
+        self._roots = list_roots(source)
+        self._remote = RemoteReader(source)
         self._barred = find_barred(project)
         self._jails = dict[bytes, Jail]()
         self._lock = Lock()
 
     def read(self, requests: Sequence[ReadRequest]) -> Sequence[Read | Unread]:
         """What the files hold, with their owner, path, dates and permissions as headers."""
-        return [self._read(request) for request in requests]
+        found: dict[int, Read | Unread] = {}
+        remote = defaultdict[Root, list[int]](list)
+        for place, request in enumerate(requests):
+            if names.is_remote(request.url) and (root := find_root(self._roots, request.url)) is not None:
+                remote[root].append(place)
+            else:
+                found[place] = self._read(request)
+        for root, places in remote.items():
+            answers = self._remote.read(root, [requests[place] for place in places])
+            found |= zip(places, answers, strict=True)
+        return [found[place] for place in range(len(requests))]
 
     def close(self) -> None:
         """Closes the roots."""
+        self._remote.close()
         with self._lock:
             jails, self._jails = list(self._jails.values()), {}
         for jail in jails:
@@ -58,7 +82,7 @@ class FileReader:
             path = names.to_path(request.url)
         except InvalidUrl as error:
             return Unread(code=Code.NO_LONGER_LISTED, error=str(error))
-        found = find_root(self._paths, path)
+        found = self._locate(path)
         if found is None:
             return Unread(code=Code.NO_LONGER_LISTED, error="is in no root of the source")
         root, way = found
@@ -78,6 +102,12 @@ class FileReader:
             return self._say_gone(jail, barred.reason)
         except OSError as error:
             return self._say_gone(jail, "no such file") if is_absent(error) else _describe_failure(error)
+
+    def _locate(self, path: bytes) -> tuple[bytes, list[bytes]] | None:
+        """The root of this machine that a path is at or below, and the names on the way."""
+        roots = (root.path for root in self._roots if not root.is_remote)
+        found = ((root, names.split(path, root)) for root in roots)
+        return next(((root, way) for root, way in found if way is not None), None)
 
     def _find_jail(self, root: bytes) -> Jail:
         with self._lock:
@@ -103,8 +133,8 @@ class FileReader:
             is_folder = number < len(way) - 1
             with jail.open_folder(way[:number]) as (folder, _):
                 path = b"/".join([jail.path.rstrip(b"/"), *way[:number]])
-                ignoring = ignoring.enter(folder, path, way[number - 1] if number else None)
-                refusal = selection.find_refusal(name, folder, is_folder=is_folder)
+                ignoring = ignoring.enter(read_ignored(folder), path, way[number - 1] if number else None)
+                refusal = selection.find_refusal(name, partial(is_there, folder), is_folder=is_folder)
             refusal = refusal or ignoring.find_refusal(name, is_folder=is_folder)
             if refusal is not None:
                 return refusal
@@ -133,7 +163,7 @@ class FileReader:
         return b"".join(pieces) if left > 0 else None
 
     def _start_levels(self, jail: Jail) -> Levels | None:
-        return None if self._table.permissions == "none" else Levels(tuple(list_levels_above(jail.path)))
+        return None if self._table.find_permissions("file") == "none" else Levels(tuple(list_levels_above(jail.path)))
 
     def _build_headers(self, path: bytes, file: OpenFile, levels: Levels | None) -> tuple[tuple[bytes, bytes], ...]:
         owner = find_user(file.facts.st_uid) or str(file.facts.st_uid)

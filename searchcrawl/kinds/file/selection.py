@@ -5,8 +5,8 @@ A refusal is ``KEY: RULE``, as rows keep it. What ``[scope]`` says of names and 
 
 from __future__ import annotations
 
-import os
 import re
+from collections.abc import Callable
 from errno import EFBIG
 from typing import Final, NamedTuple
 
@@ -27,6 +27,10 @@ _HIDDEN: Final = "file.hidden: hidden = false"
 _VERSIONS: Final = "file.versions: versions = false"
 
 
+#: Says whether a folder has something of a name in it; raises what its place raises where that cannot be seen.
+IsThere = Callable[[bytes], bool]
+
+
 class Selection(NamedTuple):
     """The keys of ``[file]`` about names."""
 
@@ -37,11 +41,11 @@ class Selection(NamedTuple):
     def of(cls, table: FileTable) -> Selection:
         return cls(table.hidden, table.versions)
 
-    def find_refusal(self, name: bytes, folder: int, *, is_folder: bool) -> str | None:
-        """The key that leaves out a name in an open folder; raises OSError."""
+    def find_refusal(self, name: bytes, is_there: IsThere, *, is_folder: bool) -> str | None:
+        """The key that leaves out a name in a folder; raises what ``is_there`` does."""
         if not self.hidden and name.startswith(b"."):
             return _HIDDEN
-        if not self.versions and (_is_snapshot(name) if is_folder else _is_version(name, folder)):
+        if not self.versions and (_is_snapshot(name) if is_folder else _is_version(name, is_there)):
             return _VERSIONS
         return None
 
@@ -50,19 +54,11 @@ def _is_snapshot(name: bytes) -> bool:
     return name in _SNAPSHOTS or _MOMENT.fullmatch(name) is not None
 
 
-def _is_version(name: bytes, folder: int) -> bool:
+def _is_version(name: bytes, is_there: IsThere) -> bool:
     """Whether a file is surely a version of another one: by its form, or because that one is beside it."""
     if name.endswith(b"~"):
-        return _NUMBERED.fullmatch(name) is not None or (len(name) > 1 and _is_there(name[:-1], folder))
-    return name.startswith(b"#") and name.endswith(b"#") and len(name) > 2 and _is_there(name[1:-1], folder)
-
-
-def _is_there(name: bytes, folder: int) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
+        return _NUMBERED.fullmatch(name) is not None or (len(name) > 1 and is_there(name[:-1]))
+    return name.startswith(b"#") and name.endswith(b"#") and len(name) > 2 and is_there(name[1:-1])
 
 
 class Ignoring(NamedTuple):
@@ -70,10 +66,13 @@ class Ignoring(NamedTuple):
 
     files: tuple[tuple[IgnoreFile, tuple[bytes, ...]], ...] = ()
 
-    def enter(self, folder: int, path: bytes, name: bytes | None = None) -> Ignoring:
-        """That of an open folder, which is ``name`` in this one, or the root; raises OSError for a file that cannot be read."""
+    def enter(self, content: bytes | None, path: bytes, name: bytes | None = None) -> Ignoring:
+        """That of a folder, which is ``name`` in this one, or the root; raises OSError for a file that cannot be meant.
+
+        ``content`` is what its own file holds, at most ``MOST_BYTES`` and one more; None where it has none. ``path`` is that of the folder.
+        """
         above = self.files if name is None else tuple((file, (*way, name)) for file, way in self.files)
-        own = read_ignore_file(folder, path)
+        own = None if content is None else read_ignore_file(content, path)
         if own is not None and own.size + sum(file.size for file, _ in above) > _MOST_BYTES:
             raise OSError(
                 EFBIG, f"{show(FILE_NAME)}: has with those of the folders above more than {_MOST_BYTES} bytes"

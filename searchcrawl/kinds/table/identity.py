@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 from uuid import UUID
 
-from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.rules.listed import ListedRules
 from searchcrawl.sources.config import Source
@@ -61,8 +60,7 @@ def build_rules(source: Source) -> ListedRules:
         alternative = {"table": ", or table.query", "text": ", or table.body"}.get(missing, "")
         raise ConfigurationError(source.path, f"table.{missing}", f"is required{alternative}")
     key = "table.table" if table.query is None else "table.query"
-    path = urls.parse(find_container(source)).path
-    return ListedRules([(path, table.table or QUERY)], roots_key=key, file=source.path)
+    return ListedRules([(find_container(source), table.table or QUERY)], roots_key=key, file=source.path)
 
 
 def build_key(values: Sequence[Any]) -> str:

@@ -6,23 +6,19 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from errno import EIO, ELOOP
-from typing import Final, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.answer_headers import Level
+from searchcrawl.kinds.file.local.folders import is_there
 from searchcrawl.kinds.file.local.jail import Barred, Jail, is_absent
 from searchcrawl.kinds.file.local.permissions import Levels
 from searchcrawl.kinds.file.local.versions import Tokens
 from searchcrawl.kinds.file.names import escape, show
-from searchcrawl.kinds.file.selection import Ignoring, Selection
+from searchcrawl.kinds.file.scope import LEFT_OUT, MOST_CHARACTERS, TOO_LONG, Limits
+from searchcrawl.kinds.file.selection import Ignoring, IsThere, Selection
 from searchcrawl.listing.model import MOST_ENTRIES, Entry
-from searchcrawl.sources.config import Source
-
-#: An identity of more characters cannot be kept.
-MOST_CHARACTERS: Final = 32_768
-TOO_LONG: Final = f"file.roots: its path has more than {MOST_CHARACTERS} characters"
-#: The token of what is left out by its name.
-_LEFT_OUT: Final = b"left out"
 
 
 class Child(NamedTuple):
@@ -31,27 +27,6 @@ class Child(NamedTuple):
     name: bytes
     refusal: str | None
     is_linked: bool = False
-
-
-class Limits:
-    """The rules of ``[scope]`` about sizes and ages: refusals as ``KEY: RULE``."""
-
-    def __init__(self, source: Source) -> None:
-        scope = source.scope
-        self._least, self._most = scope.min_bytes, scope.max_bytes
-        self._oldest_ns = round(scope.max_age_days * clock.DAY_MS) * 1_000_000
-        self._too_small = f"scope.min_bytes: min_bytes = {scope.min_bytes}"
-        self._too_large = f"scope.max_bytes: max_bytes = {scope.max_bytes}"
-        self._too_old = f"scope.max_age_days: max_age_days = {scope.max_age_days:g}"
-
-    def find_refusal(self, facts: os.stat_result, now_ns: int) -> str | None:
-        if facts.st_size < self._least:
-            return self._too_small
-        if 0 < self._most < facts.st_size:
-            return self._too_large
-        if self._oldest_ns and now_ns - facts.st_mtime_ns > self._oldest_ns:
-            return self._too_old
-        return None
 
 
 class Folder(NamedTuple):
@@ -83,10 +58,10 @@ class Scanner:
         entries, children = list[Entry](), list[Child]()
         failure = None
         with os.scandir(descriptor) as found:
-            now_ns = clock.now_ms() * 1_000_000
+            now_ns, beside = clock.now_ms() * 1_000_000, partial(is_there, descriptor)
             for each in found:
                 try:
-                    thing = self._look(folder, descriptor, each, now_ns)
+                    thing = self._look(folder, beside, each, now_ns)
                 except OSError as error:
                     if not is_absent(error):
                         failure = failure or _name(each.name, error)
@@ -101,20 +76,20 @@ class Scanner:
                     now_ns = clock.now_ms() * 1_000_000
         yield entries, children, failure
 
-    def _look(self, folder: Folder, descriptor: int, each: os.DirEntry[str], now_ns: int) -> Entry | Child:
+    def _look(self, folder: Folder, beside: IsThere, each: os.DirEntry[str], now_ns: int) -> Entry | Child:
         name = os.fsencode(each.name)
         is_folder = each.is_dir(follow_symlinks=False)
-        refusal = self._refuse_name(folder, descriptor, name, is_folder=is_folder)
+        refusal = self._refuse_name(folder, beside, name, is_folder=is_folder)
         if is_folder:
             return Child(name, refusal)
         if refusal is not None:
             return _leave_out(folder, name, refusal)
         if each.is_symlink():
-            return self._follow(folder, descriptor, name, now_ns)
+            return self._follow(folder, beside, name, now_ns)
         return self._build_entry(folder, name, each.stat(follow_symlinks=False), folder.tokens, now_ns)
 
-    def _refuse_name(self, folder: Folder, descriptor: int, name: bytes, *, is_folder: bool) -> str | None:
-        refusal = self._selection.find_refusal(name, descriptor, is_folder=is_folder)
+    def _refuse_name(self, folder: Folder, beside: IsThere, name: bytes, *, is_folder: bool) -> str | None:
+        refusal = self._selection.find_refusal(name, beside, is_folder=is_folder)
         return refusal or folder.ignoring.find_refusal(name, is_folder=is_folder)
 
     def _build_entry(self, folder: Folder, name: bytes, facts: os.stat_result, tokens: Tokens, now_ns: int) -> Entry:
@@ -128,9 +103,9 @@ class Scanner:
             self._jail.check_file(facts)
         except Barred as barred:
             return describe_barred(barred)
-        return self._limits.find_refusal(facts, now_ns)
+        return self._limits.find_refusal(facts.st_size, facts.st_mtime_ns, now_ns)
 
-    def _follow(self, folder: Folder, descriptor: int, name: bytes, now_ns: int) -> Entry | Child:
+    def _follow(self, folder: Folder, beside: IsThere, name: bytes, now_ns: int) -> Entry | Child:
         """What a link leads to, under the name of the link; raises OSError, as where it leads nowhere."""
         if not self._follows_links:
             return _leave_out(folder, name, "file.follow_links: follow_links = false")
@@ -146,13 +121,13 @@ class Scanner:
                 raise
             return _leave_out(folder, name, "file.follow_links: leads in a circle")
         if stat.S_ISDIR(facts.st_mode):
-            return Child(name, self._refuse_name(folder, descriptor, name, is_folder=True), is_linked=True)
+            return Child(name, self._refuse_name(folder, beside, name, is_folder=True), is_linked=True)
         tokens = folder.tokens if levels is None else Tokens(self._jail.file_system, levels.found)
         return self._build_entry(folder, name, facts, tokens, now_ns)
 
 
 def _leave_out(folder: Folder, name: bytes, refusal: str) -> Entry:
-    return Entry(folder.url + escape(name), _LEFT_OUT, refusal)
+    return Entry(folder.url + escape(name), LEFT_OUT, refusal)
 
 
 def _name(name: str, error: OSError) -> OSError:

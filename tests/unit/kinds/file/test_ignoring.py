@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from searchcrawl.kinds.file.ignoring import IgnoreFile, read_ignore_file
+from searchcrawl.kinds.file.ignoring import IgnoreFile
+from searchcrawl.kinds.file.local.folders import read_ignored
 
 
 def decide(rules: str | bytes, way: str | bytes, *, is_folder: bool = False) -> bool | None:
@@ -101,14 +102,14 @@ def test_file_when_its_rules_have_many_stars_then_answers_at_once() -> None:
 def test_file_when_it_is_no_file_that_can_be_read_then_says_so(tmp_path: Path) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
     try:
-        assert read_ignore_file(folder, b"/x") is None
+        assert read_ignored(folder) is None
         (tmp_path / "real").write_text("x")
         (tmp_path / ".searchignore").symlink_to("real")
         with pytest.raises(OSError, match=r"\.searchignore: Too many levels"):
-            read_ignore_file(folder, b"/x")
+            read_ignored(folder)
         (tmp_path / ".searchignore").unlink()
         os.mkfifo(tmp_path / ".searchignore")
         with pytest.raises(OSError, match=r"\.searchignore: is no regular file"):
-            read_ignore_file(folder, b"/x")
+            read_ignored(folder)
     finally:
         os.close(folder)

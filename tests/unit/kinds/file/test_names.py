@@ -95,3 +95,36 @@ def test_show_when_a_name_is_no_text_then_is_text() -> None:
     assert names.join(b"/srv", "docs//x/") == b"/srv/docs/x"
     assert names.join(b"/srv", "//etc") == b"/etc"
     assert os.fsdecode(names.join(b"/srv", ".")) == "/srv"
+
+
+NAMES = [
+    (b"",),
+    (b".", b"..", b"x"),
+    (b"a", b"", b"", b"b"),
+    (b"..",),
+    (b"...", b"..a", b"%2e%2e", b"%00"),
+    (b"a/b", b"\\x", b"C:", b"x.zip!", b"y"),
+    (b"\xff\x80", "ü".encode(), b"\n\t ", b"?#;&=+"),
+]
+
+
+@pytest.mark.parametrize("scheme", ["sftp", "smb", "dav", "davs", "s3"])
+@pytest.mark.parametrize("way", NAMES, ids=repr)
+def test_identity_when_on_a_server_then_leads_back_to_its_names_and_stays_as_it_is(
+    scheme: str, way: tuple[bytes, ...]
+) -> None:
+    identity = f"{scheme}://nas.example/{'/'.join(map(urls.escape_name, way))}"
+
+    assert names.split_remote(identity) == (scheme, "nas.example", way)
+    assert names.split_remote(f"{identity}/")[2] == way
+    assert urls.resolve(identity, listed=True) == urls.resolve_typed(identity) == identity
+    assert MARK not in identity
+    assert names.is_remote(identity)
+
+
+def test_identity_when_somebody_types_it_in_another_way_then_is_the_same() -> None:
+    assert urls.resolve_typed("SFTP://Nas:22/a b//ü!.txt") == "sftp://nas/a%20b/%C3%BC%21.txt"
+    assert urls.resolve_typed("s3://bucket/a//b.txt") == "s3://bucket/a/%00/b.txt"
+    assert urls.resolve_typed("smb://nas/s/box.zip!/in/x y") == "smb://nas/s/box.zip!/in/x%20y"
+    assert urls.host_and_port("sftp://nas/x") == "nas:22"
+    assert urls.host_and_port("dav://nas:8080/x") == "nas:8080"

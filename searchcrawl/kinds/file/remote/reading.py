@@ -1,0 +1,130 @@
+"""Reads files of roots on servers, over any protocol, and says of what is not listed any more whether it is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from threading import Lock
+from typing import Final
+
+from searchcrawl.answer_headers import encode_value
+from searchcrawl.codes import Code
+from searchcrawl.kinds.file.config import FileTable
+from searchcrawl.kinds.file.names import show, split_remote
+from searchcrawl.kinds.file.remote.connecting import connect, require_root
+from searchcrawl.kinds.file.remote.model import Connection, RemoteFailure, TooLarge, Way
+from searchcrawl.kinds.file.remote.walking import look_for, read_ignored
+from searchcrawl.kinds.file.roots import Root
+from searchcrawl.kinds.file.selection import Ignoring, Selection
+from searchcrawl.listing.model import Read, ReadRequest, Unread
+from searchcrawl.sources.config import Source
+
+_DENIED: Final = 403
+_NO_CREDENTIALS: Final = 401
+#: The least status of a server that cannot answer now, and others of this kind.
+_BROKEN: Final = 500
+_PASSING: Final = frozenset({408, 423, 429})
+
+
+class RemoteReader:
+    """Reads below roots on servers; thread-safe. A root is opened with its first file, and stays open."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._table: FileTable = source.own
+        self._connections = dict[str, Connection]()
+        self._locks = dict[str, Lock]()
+        self._lock = Lock()
+
+    def close(self) -> None:
+        """Ends the sessions."""
+        with self._lock:
+            connections, self._connections = list(self._connections.values()), {}
+        for connection in connections:
+            connection.close()
+
+    def read(self, root: Root, requests: Sequence[ReadRequest]) -> Sequence[Read | Unread]:
+        """What files of one root hold. That the root is there is looked at after those that are not, and once for all of them."""
+        try:
+            connection = self._open(root)
+            found = [self._read(connection, root, request) for request in requests]
+            if any(each.code == Code.NO_LONGER_LISTED for each in found if isinstance(each, Unread)):
+                require_root(connection, root, self._table.marker)
+        except (RemoteFailure, OSError) as failure:
+            return [_lose_root(root, failure)] * len(requests)
+        return found
+
+    def _open(self, root: Root) -> Connection:
+        with self._lock:
+            lock = self._locks.setdefault(root.url, Lock())
+        # A server that does not answer holds up the files of its own root alone.
+        with lock:
+            found = self._connections.get(root.url)
+            if found is None:
+                found = self._connections[root.url] = connect(self._source, root)
+            return found
+
+    def _read(self, connection: Connection, root: Root, request: ReadRequest) -> Read | Unread:
+        names = split_remote(request.url)[2]
+        way = names[len(root.names) :]
+        try:
+            if not request.is_listed:
+                thing = look_for(connection, way)
+                if thing is None:
+                    return _say_gone("no such file")
+                reason = thing.barred or (
+                    "is a folder" if thing.is_folder else self._find_refusal(connection, root, way)
+                )
+                if reason:
+                    return _say_gone(reason)
+            file = connection.read(way, self._source.fetch.max_bytes)
+        except TooLarge:
+            return Unread(code=Code.TOO_LARGE, error=f"has more than {self._source.fetch.max_bytes} bytes")
+        except RemoteFailure as failure:
+            return self._describe(connection, way, failure)
+        except OSError as error:
+            return Unread(code=Code.READ_ERROR, error=error.strerror or str(error), transient=True)
+        path = encode_value("file", "path", show(b"/" + b"/".join(names)))
+        return Read(body=file.body, headers=(path, *file.headers))
+
+    def _describe(self, connection: Connection, way: Way, failure: RemoteFailure) -> Unread:
+        """Why a file was not read; one that is said not to be there is looked for once more."""
+        reason = str(failure)
+        if failure.is_absent:
+            with suppress(RemoteFailure):
+                if look_for(connection, way) is None:
+                    return _say_gone(reason)
+            return Unread(code=Code.READ_ERROR, error=reason, transient=True)
+        if failure.code == _DENIED:
+            return Unread(code=_DENIED, error=reason, transient=failure.transient)
+        if failure.code == _NO_CREDENTIALS:
+            # Nothing is said of this file: nobody is let in.
+            return Unread(code=Code.IO_ERROR, error=reason, transient=failure.transient)
+        is_said = failure.code >= _BROKEN or failure.code in _PASSING
+        return Unread(code=failure.code if is_said else Code.READ_ERROR, error=reason, transient=failure.transient)
+
+    def _find_refusal(self, connection: Connection, root: Root, way: Way) -> str | None:
+        """The rule about names that leaves out what is at the end of a way; raises RemoteFailure and OSError."""
+        selection, ignoring = Selection.of(self._table), Ignoring()
+        for number, name in enumerate(way):
+            above = way[:number]
+            path = b"/".join([root.shown_path, *above])
+            ignoring = ignoring.enter(read_ignored(connection, above), path, way[number - 1] if number else None)
+            is_folder = number < len(way) - 1
+
+            def is_there(beside: bytes, above: Way = above) -> bool:
+                return look_for(connection, (*above, beside)) is not None
+
+            refusal = selection.find_refusal(name, is_there, is_folder=is_folder)
+            refusal = refusal or ignoring.find_refusal(name, is_folder=is_folder)
+            if refusal is not None:
+                return refusal
+        return None
+
+
+def _say_gone(reason: str) -> Unread:
+    return Unread(code=Code.NO_LONGER_LISTED, error=reason)
+
+
+def _lose_root(root: Root, failure: RemoteFailure | OSError) -> Unread:
+    return Unread(code=Code.IO_ERROR, error=f"{root.written}: {failure}", transient=True)
