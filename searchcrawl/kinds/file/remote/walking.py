@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import xxhash
 
 from searchcrawl import clock
-from searchcrawl.codes import Code
+from searchcrawl.codes import OVERLOADED, UNREACHABLE, Code
 from searchcrawl.kinds.file.config import FileTable
 from searchcrawl.kinds.file.ignoring import FILE_NAME, MOST_BYTES
 from searchcrawl.kinds.file.names import show
@@ -159,7 +159,7 @@ class RemoteWalk:
             except (RemoteFailure, OSError) as failure:
                 if self._may_try(failure, attempt):
                     continue
-                self._failures = self._failures + 1 if is_transient(failure) else 0
+                self._failures = self._failures + 1 if _is_out_of_reach(failure) else 0
                 if above is None or not self._is_gone(connection, way, failure):
                     yield ListedPart(url=url, depth=depth, end=describe_failure(failure))
                 return
@@ -329,6 +329,11 @@ def read_ignored(connection: Connection, way: Way) -> bytes | None:
 def is_transient(failure: RemoteFailure | OSError) -> bool:
     """Whether something may be had later."""
     return isinstance(failure, RemoteFailure) and failure.transient
+
+
+def _is_out_of_reach(failure: RemoteFailure | OSError) -> bool:
+    """Whether it is the server that cannot answer, and not the one folder."""
+    return isinstance(failure, RemoteFailure) and failure.transient and failure.code in UNREACHABLE | OVERLOADED
 
 
 def describe_failure(failure: RemoteFailure | OSError) -> ListingEnd:
