@@ -23,6 +23,7 @@ from tests.solr_server import QUICK_START, PartMissing, RunningSolr, start_solr
 
 if TYPE_CHECKING:
     from tests.mariadb_server import RunningMariadb
+    from tests.sftp_server import RunningSftp
 
 _TESTS: Final = Path(__file__).parent
 _ACCEPTANCE: Final = _TESTS / "acceptance"
@@ -170,6 +171,19 @@ def mariadb(part_missing: Callable[[str], NoReturn]) -> Iterator[RunningMariadb]
     try:
         server = mariadb_server.start_mariadb()
     except mariadb_server.PartMissing as error:
+        part_missing(str(error))
+    with server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def sftp(part_missing: Callable[[str], NoReturn], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSftp]:
+    """A real sshd that serves files; a test that ends it starts it again."""
+    from tests import sftp_server
+
+    try:
+        server = sftp_server.start_sftp(tmp_path_factory.mktemp("sftp"))
+    except sftp_server.PartMissing as error:
         part_missing(str(error))
     with server:
         yield server

@@ -264,8 +264,10 @@ class Context:
     def list_address_refusals(self) -> list[Reason]:
         """The networks for which its address may not be reached, as far as that is known without a name server (L7).
 
-        Empty where a proxy or nobody knows.
+        Empty where a proxy or nobody knows, and for what is listed: its servers are those that the source file names.
         """
+        if self.source.kind.is_listed:
+            return []
         fetch, key = self.source.fetch, "fetch.private_networks"
         found = None if fetch.proxy else find_private(self.url, build_guard(fetch))
         if found is None:

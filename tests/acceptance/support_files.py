@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -20,15 +21,44 @@ from tests.stored_rows import query_columns
 
 #: A file that was changed less than this ago is read again in the next run.
 YOUNG_SECONDS: Final = 2.0
+#: Files whose names are hard, and that every server shows which takes any bytes but slashes: all have the word "strange".
+STRANGE: Final = (
+    b"\xff\xfe.txt",
+    b"a\nb.txt",
+    b"%2e%2e.txt",
+    b"n" * 251 + b".txt",
+    "ä.txt".encode(),
+    "a\u0308.txt".encode(),
+    b"Case.txt",
+    b"case.txt",
+    b"C|.txt",
+    b"q?x#y.txt",
+    b"a\\b.txt",
+    b" .txt",
+)
 _ROWS: Final = "SELECT url, code, rule, error FROM urls"
 
 
 class FileProject:
-    """A folder with a project, and beside it the root of its source ``files``."""
+    """A folder with a project, and beside it the root of its source ``files``.
 
-    def __init__(self, folder: Path, *, project: dict[str, Any] | None = None, **tables: Any) -> None:
+    Where a server shows that root, ``served`` is its URL there, without a slash at the end, and ``access`` are the keys of ``[file]``
+    by which the server lets in.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        project: dict[str, Any] | None = None,
+        served: str | None = None,
+        access: dict[str, Any] | None = None,
+        **tables: Any,
+    ) -> None:
         self.folder = folder / "project"
         self.root = folder / "root"
+        self.url = served or self.root.as_uri()
+        self._written = {"roots": [served or str(self.root)], **(access or {})}
         (self.folder / "sources").mkdir(parents=True)
         self.root.mkdir()
         (self.folder / "scrapy.cfg").write_text(SCRAPY_CFG, "utf-8")
@@ -37,7 +67,7 @@ class FileProject:
 
     def edit(self, *, file: dict[str, Any] | None = None, **tables: Any) -> None:
         """Writes the source file anew."""
-        values = {"type": "file", "file": {"roots": [str(self.root)], **(file or {})}, **tables}
+        values = {"type": "file", "file": {**self._written, **(file or {})}, **tables}
         (self.folder / "sources" / "files.toml").write_text(to_toml(values), "utf-8")
 
     def fill(self, files: dict[str, str | bytes]) -> None:
@@ -46,6 +76,13 @@ class FileProject:
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def fill_strange(self, names: Sequence[bytes] = STRANGE) -> list[str]:
+        """Writes files with hard names into the root; their paths."""
+        for number, name in enumerate(names):
+            with open(os.fsencode(self.root) + b"/" + name, "w", encoding="utf-8") as file:  # noqa: PTH123 - bytes
+                file.write(f"a strange name of number {number}")
+        return [os.fsdecode(name) for name in names]
 
     def settle(self) -> None:
         """Waits until all files are as old as they must be to be told from a later version."""
@@ -77,11 +114,11 @@ class FileProject:
 
     def identify(self, name: str | bytes) -> str:
         """The identity of a file by its path below the root."""
-        return f"{self.root.as_uri()}/{quote_from_bytes(os.fsencode(name), safe='/-._~')}"
+        return f"{self.url}/{quote_from_bytes(os.fsencode(name), safe='/-._~')}"
 
     def name(self, url: str) -> str:
         """The path of a file below the root by its identity."""
-        return os.fsdecode(unquote_to_bytes(url.removeprefix(f"{self.root.as_uri()}/")))
+        return os.fsdecode(unquote_to_bytes(url.removeprefix(f"{self.url}/")))
 
     def found(self, words: str = "*") -> list[str]:
         """The paths of all files that a search finds, sorted."""

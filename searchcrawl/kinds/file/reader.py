@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Sequence
-from email.utils import formatdate
 from errno import EACCES, ELOOP, EPERM
 from functools import partial
 from threading import Lock
@@ -17,6 +16,7 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.kinds.file import names
 from searchcrawl.kinds.file.config import FileTable
+from searchcrawl.kinds.file.dates import format_date
 from searchcrawl.kinds.file.local import file_systems
 from searchcrawl.kinds.file.local.folders import is_there, read_ignored
 from searchcrawl.kinds.file.local.jail import Barred, Jail, OpenFile, RootLost, is_absent
@@ -171,21 +171,13 @@ class FileReader:
         birth_ns = file_systems.find_birth_ns(file.descriptor)
         if birth_ns is not None and birth_ns > 0:
             headers.append(encode_value("file", "created", str(clock.iso(birth_ns // 1_000_000))))
-        modified = _format_date(file.facts.st_mtime)
+        modified = format_date(file.facts.st_mtime)
         if modified is not None:
             headers.append((b"Last-Modified", modified))
         if levels is not None:
             own = read_permissions(file.descriptor, file.facts)
             headers += encode_permissions(Permissions(own.allow, own.deny, levels.found))
         return tuple(headers)
-
-
-def _format_date(seconds: float) -> bytes | None:
-    """A time as HTTP has it; None for one that no calendar has."""
-    try:
-        return formatdate(seconds, usegmt=True).encode("ascii")
-    except (OverflowError, ValueError, OSError):
-        return None
 
 
 def _lose_root(root: bytes, error: OSError | Barred | RootLost) -> Unread:

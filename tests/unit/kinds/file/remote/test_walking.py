@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from searchcrawl.codes import Code
+from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.kinds.file.remote.model import RemoteFailure, Thing, Way
 from searchcrawl.politeness import backoff
 from tests.unit.kinds.file.remote.support_server import ROOT, MemoryServer, RemoteSource
@@ -242,3 +244,14 @@ def test_walk_when_the_run_stops_then_ends_early(server: MemoryServer, build: Bu
 
     assert 0 < len(found.ends) < 40
     assert not found.failures
+
+
+def test_protocol_when_its_library_is_missing_then_the_error_names_what_brings_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = RemoteSource(tmp_path, MemoryServer(), monkeypatch)
+    for name in ("sftp", "ssh_session"):
+        monkeypatch.delitem(sys.modules, f"searchcrawl.kinds.file.remote.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, "asyncssh", None)
+    with pytest.raises(ConfigurationError, match=r"file.roots\[0\]: needs asyncssh: pip install 'searchcrawl\[sftp\]'"):
+        source.list()
