@@ -129,7 +129,7 @@ def test_server_when_it_lets_nobody_in_then_nothing_leaves_and_the_reason_is_sai
         counts = files.crawl(code=3, settled=False)
         assert counts["deleted"] == counts["discovered"] == 0
         assert reason in files.command("status", "files")
-        assert reason in files.command("sources", "check", code=4)
+        assert reason in str(files.ask("sources", "check", code=4))
     assert files.indexed() == sorted(FILES)
 
 
@@ -211,7 +211,8 @@ def test_server_when_it_stops_in_the_listing_then_nothing_leaves_that_is_there(
     files.crawl()
 
     assert code == 3
-    assert {*known} <= {*after_loss}
+    assert {*known} - {"c/d.txt"} <= {*after_loss}
+    assert len(after_loss) < len(known) + 40
     assert len(files.indexed()) == len(known) - 1 + 40
 
 

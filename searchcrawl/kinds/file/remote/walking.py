@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain
 from operator import attrgetter
+from threading import Event
 from typing import Final, NamedTuple
 
 import xxhash
@@ -75,6 +76,7 @@ class Pace:
             otherwise_seconds=fetch.delay_seconds,
         )
         self._is_stopping = is_stopping
+        self._pause = Event()
         self._ended = 0.0
 
     def keep(self) -> None:
@@ -90,7 +92,7 @@ class Pace:
         """Waits so long, or until the run is to stop."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not self._is_stopping():
-            time.sleep(min(left, _GLANCE_SECONDS))
+            self._pause.wait(min(left, _GLANCE_SECONDS))
 
 
 class RemoteWalk:
