@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Final
 
 from searchcrawl.answer_headers import encode_value
-from searchcrawl.codes import Code
+from searchcrawl.codes import UNREACHABLE, Code
 from searchcrawl.kinds.file.config import FileTable
 from searchcrawl.kinds.file.names import show, split_remote
 from searchcrawl.kinds.file.remote.connecting import connect, require_root
@@ -47,11 +47,21 @@ class RemoteReader:
         """What files of one root hold. That the root is there is looked at after those that are not, and once for all of them."""
         try:
             connection = self._open(root)
-            found = [self._read(connection, root, request) for request in requests]
+            found = self._read_all(connection, root, requests)
             if any(each.code == Code.NO_LONGER_LISTED for each in found if isinstance(each, Unread)):
                 require_root(connection, root, self._table.marker)
         except (RemoteFailure, OSError) as failure:
             return [_lose_root(root, failure)] * len(requests)
+        return found
+
+    def _read_all(self, connection: Connection, root: Root, requests: Sequence[ReadRequest]) -> Sequence[Read | Unread]:
+        """What files hold; once the server is out of reach, it is not asked for the others."""
+        found = list[Read | Unread]()
+        for request in requests:
+            answer = self._read(connection, root, request)
+            found.append(answer)
+            if isinstance(answer, Unread) and answer.transient and answer.code in UNREACHABLE:
+                return [*found, *[answer] * (len(requests) - len(found))]
         return found
 
     def _open(self, root: Root) -> Connection:

@@ -123,7 +123,7 @@ class SftpConnection:
         file = await within(sftp.open(path, "rb", encoding=None))
         try:
             opened = await within(file.stat())
-            body = await self._read_body(file, most_bytes)
+            body = await self._read_body(file, opened.size or 0, most_bytes)
             after = await within(sftp.lstat(path))
         finally:
             with suppress(asyncssh.Error, OSError):
@@ -132,14 +132,15 @@ class SftpConnection:
             return None
         return RemoteFile(body=body, headers=tuple(_build_headers(opened, levels)))
 
-    async def _read_body(self, file: asyncssh.SFTPClientFile, most_bytes: int) -> bytes:
-        pieces, left = list[bytes](), most_bytes + 1
-        while left > 0:
-            piece = await self._session.within(file.read(min(left, _PIECE_BYTES)))
+    async def _read_body(self, file: asyncssh.SFTPClientFile, size: int, most_bytes: int) -> bytes:
+        pieces, got = list[bytes](), 0
+        while got <= most_bytes:
+            # No more than there should be, and one byte at the end: each block that is asked for is a request.
+            piece = await self._session.within(file.read(min(max(size - got, 1), _PIECE_BYTES)))
             if not piece:
                 return b"".join(pieces)
-            pieces.append(bytes(piece) if isinstance(piece, bytes) else piece.encode())
-            left -= len(piece)
+            pieces.append(piece if isinstance(piece, bytes) else piece.encode())
+            got += len(piece)
         raise TooLarge
 
     def _locate(self, way: Way) -> bytes:

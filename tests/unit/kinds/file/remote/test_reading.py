@@ -87,6 +87,14 @@ def test_file_when_it_cannot_be_read_then_its_code_is_no_evidence(
     assert codes(source.read("a.txt")) == [expected]
 
 
+def test_server_when_it_is_gone_while_files_are_read_then_is_not_asked_for_each(
+    server: MemoryServer, source: RemoteSource
+) -> None:
+    server.fail("a.txt", Code.TIMEOUT, transient=True)
+    assert codes(source.read("x", "a.txt", "d/b", "n1")) == [b"", *[Code.TIMEOUT] * 3]
+    assert server.asked == [("read", (b"x",)), ("read", (b"a.txt",))]
+
+
 def test_file_when_it_is_said_to_be_absent_and_is_there_then_nobody_can_say(
     server: MemoryServer, source: RemoteSource
 ) -> None:
