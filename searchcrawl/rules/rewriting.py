@@ -33,11 +33,11 @@ MAX_DISPLAY_BYTES: Final = 32_766
 class DisplayMap:
     """Prefixes of access URLs with their replacements; the longest prefix that matches is replaced.
 
-    Both are identities (``urls.resolve``). The constructor raises InvalidUrl.
+    Both are URLs; those of files may be written in any way. The constructor raises InvalidUrl.
     """
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
-        prefixes = {urls.resolve(access, listed=True): urls.resolve(display, listed=True) for access, display in pairs}
+        prefixes = {urls.resolve_typed(access): urls.resolve(display, listed=True) for access, display in pairs}
         self._prefixes = sorted(prefixes.items(), key=lambda pair: -len(pair[0]))
 
     def resolve(self, access_url: str, own: str | None = None) -> str:

@@ -11,6 +11,7 @@ from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.kinds.file import names
 from searchcrawl.rules.archives import MARK
+from searchcrawl.rules.rewriting import DisplayMap
 
 PATHS = [
     b"/",
@@ -128,3 +129,11 @@ def test_identity_when_somebody_types_it_in_another_way_then_is_the_same() -> No
     assert urls.resolve_typed("smb://nas/s/box.zip!/in/x y") == "smb://nas/s/box.zip!/in/x%20y"
     assert urls.host_and_port("sftp://nas/x") == "nas:22"
     assert urls.host_and_port("dav://nas:8080/x") == "nas:8080"
+
+
+def test_display_when_its_prefix_is_written_in_another_way_then_is_shown() -> None:
+    pairs = ("file:///srv/My (Docs)/", "https://files.example/"), ("SFTP://Nas:22/ü(!)/", "https://nas.example/")
+    display = DisplayMap(pairs)
+
+    assert display.show(names.to_identity(b"/srv/My (Docs)/a b")) == "https://files.example/a%20b"
+    assert display.show("sftp://nas/%C3%BC%28%21%29/x") == "https://nas.example/x"
