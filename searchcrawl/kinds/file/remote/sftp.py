@@ -78,8 +78,7 @@ class SftpConnection:
                 yield page
                 page = self._session.run(scan.go_on, again=False)
         finally:
-            with suppress(RemoteFailure):
-                self._session.run(scan.end, again=False)
+            self._session.forget(scan.end)
 
     def look(self, way: Way) -> Thing:
         """What is at the end of a way (``remote.model.Connection``)."""
@@ -212,7 +211,7 @@ class _Scan:
                 break
         return found
 
-    async def end(self, sftp: Sftp) -> None:
+    async def end(self) -> None:
         """Closes the folder on the server."""
         if self._names is not None:
             await self._session.within(self._names.aclose())

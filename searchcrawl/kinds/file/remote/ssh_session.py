@@ -8,7 +8,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from threading import Thread
+from threading import Thread, current_thread
 from typing import Any, Final, TypeVar
 
 import asyncssh
@@ -71,7 +71,10 @@ class SshSession:
 
     def close(self) -> None:
         """Ends the session, and its thread."""
-        if self._thread.is_alive():
+        if self._is_own_thread():
+            # Whoever collects what nobody needs any more may be this thread.
+            self._loop.stop()
+        elif self._thread.is_alive():
             self._await(self._end())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
@@ -80,6 +83,19 @@ class SshSession:
     def run(self, work: Callable[[Sftp], Awaitable[T]], *, again: bool = True) -> T:
         """What ``work`` brings, in the thread of the session. Raises RemoteFailure; with ``again`` a lost session is opened once more."""
         return self._await(self._serve(work, again=again))
+
+    def forget(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Has something done that nobody waits for, as long as the session is there."""
+
+        async def begin() -> None:
+            with suppress(asyncssh.Error, OSError):
+                await work()
+
+        if self._thread.is_alive() and not self._loop.is_closed():
+            asyncio.run_coroutine_threadsafe(begin(), self._loop)
+
+    def _is_own_thread(self) -> bool:
+        return current_thread() is self._thread
 
     async def within(self, answer: Awaitable[T]) -> T:
         """An answer that has to come within ``fetch.timeout_seconds``."""
@@ -166,6 +182,11 @@ class SshSession:
                 async with asyncio.timeout(_CLOSE_SECONDS):
                     await connection.wait_closed()
             connection.abort()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=_CLOSE_SECONDS)
 
     def _describe_opening(self, error: Exception) -> RemoteFailure:
         """Why a session cannot be opened. What a library says of a password is not repeated."""
