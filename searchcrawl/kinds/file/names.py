@@ -20,6 +20,9 @@ from searchcrawl.urls import unescape_name
 #: How the identity of each file of this machine begins.
 BEGIN: Final = "file://"
 _SAFE: Final = "/-._~"
+#: Names that are places in every protocol but that of keys.
+_PLACES: Final = frozenset({b"", b".", b".."})
+_OF_KEYS: Final = "s3"
 #: How those of files on servers begin.
 _REMOTE: Final = tuple(f"{scheme}://" for scheme, port in FILE.ports.items() if port)
 
@@ -57,6 +60,11 @@ def split_remote(url: str) -> tuple[str, str, tuple[bytes, ...]]:
     host, _, path = rest.partition("/")
     path = path.partition("?")[0].partition("#")[0].removesuffix("/")
     return scheme, host, tuple(unescape_name(name) for name in path.split("/")) if path else ()
+
+
+def can_be_name(name: bytes, scheme: str) -> bool:
+    """Whether a protocol may take a name for one: what a server says, or somebody types, must not lead out of its folder."""
+    return b"/" not in name and b"\0" not in name and (scheme == _OF_KEYS or name not in _PLACES)
 
 
 def join(folder: bytes, path: str) -> bytes:

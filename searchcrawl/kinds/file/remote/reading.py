@@ -10,7 +10,7 @@ from typing import Final
 from searchcrawl.answer_headers import encode_value
 from searchcrawl.codes import UNREACHABLE, Code
 from searchcrawl.kinds.file.config import FileTable
-from searchcrawl.kinds.file.names import show, split_remote
+from searchcrawl.kinds.file.names import can_be_name, show, split_remote
 from searchcrawl.kinds.file.remote.connecting import connect, require_root
 from searchcrawl.kinds.file.remote.model import Connection, RemoteFailure, TooLarge, Way
 from searchcrawl.kinds.file.remote.walking import look_for, read_ignored
@@ -75,8 +75,10 @@ class RemoteReader:
             return found
 
     def _read(self, connection: Connection, root: Root, request: ReadRequest) -> Read | Unread:
-        names = split_remote(request.url)[2]
+        scheme, _, names = split_remote(request.url)
         way = names[len(root.names) :]
+        if not all(can_be_name(name, scheme) for name in way):
+            return _say_gone("is no name of a file")
         try:
             if not request.is_listed:
                 thing = look_for(connection, way)

@@ -16,7 +16,7 @@ from searchcrawl import clock
 from searchcrawl.codes import OVERLOADED, UNREACHABLE, Code
 from searchcrawl.kinds.file.config import FileTable
 from searchcrawl.kinds.file.ignoring import FILE_NAME, MOST_BYTES
-from searchcrawl.kinds.file.names import show
+from searchcrawl.kinds.file.names import can_be_name, show
 from searchcrawl.kinds.file.remote.connecting import connect, require_root
 from searchcrawl.kinds.file.remote.model import Connection, RemoteFailure, Thing, TooLarge, Way
 from searchcrawl.kinds.file.roots import Root, describe_empty
@@ -30,9 +30,6 @@ from searchcrawl.urls import escape_name
 
 _READ: Final = 200
 _NO_CREDENTIALS: Final = 401
-#: Names that are places in every protocol but that of keys.
-_PLACES: Final = frozenset({b"", b".", b".."})
-_OF_KEYS: Final = "s3"
 _NO_NAME: Final = "file.roots: its name is none of a file"
 _CIRCLE: Final = "file.roots: leads to a folder that it is in"
 #: Each folder is named by all those above it, so that a deeper one would cost more than its path is long.
@@ -210,8 +207,8 @@ class RemoteWalk:
 
     def _take(self, thing: Thing, url: str, ignoring: Ignoring, is_there: IsThere, now_ns: int) -> Entry | _Child:
         """A name in a folder: what it is, and the rule that leaves it out."""
-        name, refusal = thing.name, None
-        if not self._is_name(name):
+        name = thing.name
+        if not can_be_name(name, self._root.scheme):
             return Entry(url + escape_name(name), LEFT_OUT, _NO_NAME)
         refusal = self._selection.find_refusal(name, is_there, is_folder=thing.is_folder)
         refusal = refusal or ignoring.find_refusal(name, is_folder=thing.is_folder)
@@ -226,12 +223,6 @@ class RemoteWalk:
             return Entry(identity, thing.token, TOO_LONG)
         modified_ns = None if thing.modified_ms is None else thing.modified_ms * 1_000_000
         return Entry(identity, thing.token, self._limits.find_refusal(thing.size, modified_ns, now_ns))
-
-    def _is_name(self, name: bytes) -> bool:
-        """Whether a name is one: what a server says must not lead out of the folder."""
-        if b"/" in name or b"\0" in name:
-            return False
-        return self._root.scheme == _OF_KEYS or name not in _PLACES
 
     def _is_gone(self, connection: Connection, way: Way, failure: RemoteFailure | OSError) -> bool:
         """Whether a folder is gone since its parent named it, with the root still there: the next run sees it."""

@@ -109,6 +109,21 @@ def test_file_when_it_is_too_large_then_is_not_read(
     assert codes(source.read("a.txt", "d/b")) == [Code.TOO_LARGE, b"pears"]
 
 
+@pytest.mark.parametrize("name", ["..%00/etc/passwd", "..%2F..%2Fetc%2Fpasswd", "a%00%00", "d/%00/b", ".%00/a.txt"])
+def test_url_when_its_names_are_places_then_the_server_is_not_asked_for_it(
+    server: MemoryServer, source: RemoteSource, name: str
+) -> None:
+    from searchcrawl.kinds.file.reader import FileReader
+    from searchcrawl.listing.model import ReadRequest
+
+    reader = FileReader(source.source, source.project)
+    found = reader.read([ReadRequest(f"{source.url}{name}", False)])
+    reader.close()
+
+    assert codes(list(found)) == [Code.NO_LONGER_LISTED]
+    assert {what for what, _ in server.asked} == {"list"}
+
+
 def test_url_when_it_is_in_no_root_then_is_gone_and_no_server_is_asked(
     server: MemoryServer, source: RemoteSource
 ) -> None:
