@@ -14,11 +14,11 @@ from searchcrawl.html.content_type import join_content_type, parse_content_type
 from searchcrawl.html.encoding import find_codec, find_encoding
 from searchcrawl.html.file_name import build_title, parse_disposition
 from searchcrawl.html.metas import list_robots_tags, parse_refresh, read_robots_directives
+from searchcrawl.http.digest import build_digest_header, find_challenge, find_next_nonce, list_schemes
 from searchcrawl.http.headers_middleware import read_canonical
 from searchcrawl.http.visit_log_middleware import describe_headers
 from searchcrawl.items import Claim, Document, Page
 from searchcrawl.login.cookie_jar import CookieJar
-from searchcrawl.login.http_login_middleware import build_digest_header, find_challenge, find_next_nonce, list_schemes
 from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.render.browser_request import BadRequest, BrowserRequest, DecodedAnswer, parse_head
 from searchcrawl.render.crawl_wall import choose_headers
