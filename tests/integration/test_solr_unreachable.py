@@ -112,7 +112,7 @@ def test_i2_deliver_when_the_server_reads_nothing_then_unavailable_whichever_tim
 ) -> None:
     if first == "socket":
         # A busy machine may see the end of one read or write before that of the whole.
-        monkeypatch.setattr(transport._Deadline, "_expire", lambda _: None)
+        monkeypatch.setattr(transport.Deadline, "_expire", lambda _: None)
     document = IndexedDocument(id="a", fields={"content": content})
 
     with pytest.raises(IndexUnavailable, match=r"no complete answer within 0\.5 s"):

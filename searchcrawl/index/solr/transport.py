@@ -12,23 +12,18 @@ The time counts from the connection to the last byte of the answer.
 
 from __future__ import annotations
 
-import contextlib
 import io
-import socket
-import threading
 from collections.abc import Iterator
-from contextvars import ContextVar
-from typing import Any, Final, Self
+from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 import requests
 from requests.adapters import HTTPAdapter
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError
 
 from searchcrawl import clock
+from searchcrawl.deadline import POOLS, Deadline
 from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable
 
 _MAX_CONNECT_SECONDS: Final = 10.0
@@ -81,7 +76,7 @@ class SolrSession(requests.Session):
         shown = hide_secrets(address)
         limit = self.timeout_seconds
         kwargs |= {"stream": True, "timeout": (min(limit, _MAX_CONNECT_SECONDS), limit)}
-        with _Deadline(limit) as deadline:
+        with Deadline(limit) as deadline:
             try:
                 response = super().request(method, address, *args, **kwargs)
                 body = self._read_body(response, shown)
@@ -186,103 +181,10 @@ def _cut_excerpt(body: bytes) -> str:
     return " ".join(body[:200].decode("utf-8", "replace").split()) or "(empty)"
 
 
-class _Deadline:
-    """Ends an exchange when its time is over: a timer thread shuts down its connection.
-
-    The timeout of a socket starts again with each byte, so it does not end an answer that comes byte by byte (X-D13).
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.expired = False
-        self._ends = clock.monotonic() + seconds
-        self._socket: socket.socket | None = None
-        self._lock = threading.Lock()
-        self._timer = threading.Timer(seconds, self._expire)
-        self._timer.daemon = True
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the time is over; on a busy machine the timer may be late."""
-        return self.expired or clock.monotonic() >= self._ends
-
-    @property
-    def remaining_seconds(self) -> float:
-        """The rest of the time; never 0, because 0 means no limit to a socket."""
-        return max(self._ends - clock.monotonic(), 0.001)
-
-    def __enter__(self) -> Self:
-        self._token = _current.set(self)
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self._timer.cancel()
-        _current.reset(self._token)
-        with self._lock:
-            self._socket = None
-
-    def watch(self, connection: socket.socket) -> None:
-        """Takes the connection of the exchange; raises TimeoutError where the time is over already."""
-        with self._lock:
-            if self.expired:
-                raise TimeoutError("the time for this exchange is over")
-            self._socket = connection
-        connection.settimeout(self.remaining_seconds)
-
-    def _expire(self) -> None:
-        with self._lock:
-            self.expired = True
-            if self._socket is not None:
-                # The method of the base class: that of a TLS socket drops its keys while another thread still reads.
-                with contextlib.suppress(OSError):
-                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
-
-
-_current: ContextVar[_Deadline | None] = ContextVar("_current", default=None)
-
-
-class _Watched:
-    """The changes of both kinds of connection; a base class that comes before that of urllib3."""
-
-    sock: socket.socket | None
-    timeout: float | None
-
-    def connect(self) -> None:
-        super().connect()  # type: ignore[misc]
-        self._watch()
-
-    def request(self, *args: Any, **kwargs: Any) -> None:
-        self._watch()
-        super().request(*args, **kwargs)  # type: ignore[misc]
-
-    def _watch(self) -> None:
-        deadline = _current.get()
-        if deadline is not None and self.sock is not None:
-            # urllib3 sets this timeout on a connection that it uses again; until then it is the time to connect.
-            self.timeout = deadline.remaining_seconds
-            deadline.watch(self.sock)
-
-
-class _WatchedConnection(_Watched, HTTPConnection):
-    pass
-
-
-class _WatchedTlsConnection(_Watched, HTTPSConnection):
-    pass
-
-
-class _WatchedPool(HTTPConnectionPool):
-    ConnectionCls = _WatchedConnection
-
-
-class _WatchedTlsPool(HTTPSConnectionPool):
-    ConnectionCls = _WatchedTlsConnection
-
-
 class _WatchedAdapter(HTTPAdapter):
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
-        self.poolmanager.pool_classes_by_scheme = {"http": _WatchedPool, "https": _WatchedTlsPool}
+        self.poolmanager.pool_classes_by_scheme = POOLS
 
 
 def read_errors(answer: dict[str, Any]) -> Iterator[tuple[str, str]]:
