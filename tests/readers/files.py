@@ -17,6 +17,9 @@ from searchcrawl.convert.xml_converter import convert_xml
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.context import ConversionContext
 from searchcrawl.kinds.file.ignoring import IgnoreFile
+from searchcrawl.kinds.file.remote.model import RemoteFailure
+from searchcrawl.kinds.file.remote.multistatus import BrokenMultistatus, MultistatusReader
+from searchcrawl.kinds.file.remote.webdav_resources import build_thing, locate, parse_date
 from searchcrawl.kinds.file.selection import Selection
 from searchcrawl.rules.archives import is_called_archive, list_archives, split_path
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
@@ -268,3 +271,84 @@ def names_of_files(given: bytes) -> None:
             Selection(hidden=True, versions=False).find_refusal(given, folder, is_folder=is_folder)
     finally:
         os.close(folder)
+
+
+@declare(
+    *(
+        "<?xml version='1.0'?>",
+        "<multistatus xmlns='DAV:'>",
+        "<response>",
+        "</response>",
+        "<href>/a/%e9{n}</href>",
+        "<a>",
+        "</a>",
+    ),
+    *(
+        "<status>HTTP/1.1 403 no</status>",
+        "<propstat>",
+        "</propstat>",
+        "<prop>",
+        "</prop>",
+        "<resourcetype>",
+        "</resourcetype>",
+    ),
+    *(
+        "<getetag>W/&quot;1",
+        "</getetag>",
+        "<getlastmodified>",
+        "Mon, 04 May 2026 11:00:00 GMT",
+        "<collection/>",
+        "http://h//../",
+    ),
+    *(
+        "<!DOCTYPE a [",
+        "<!ENTITY e 'x'>",
+        "&e;",
+        "&amp;",
+        "<![CDATA[",
+        "]]>",
+        "<!--",
+        "-->",
+        "xmlns:x{n}='x'",
+        *ODD_BYTES,
+    ),
+    most=BODY,
+    raises=(BrokenMultistatus, RemoteFailure),
+    grown=[
+        lambda n: _MULTISTATUS + "<response><href>/a</href></response>" * n + "</multistatus>",
+        lambda n: _MULTISTATUS + "<response>" + "<href>/a</href>" * n,
+        lambda n: _MULTISTATUS + "<response>" + "<propstat/>" * n,
+        lambda n: _MULTISTATUS + "<a>" * n,
+        lambda n: _MULTISTATUS + "<!--" + "-" * n,
+        lambda n: _MULTISTATUS + "<a " + " ".join(f"b{number}='x'" for number in range(n)),
+        lambda n: f"<a xmlns='{'x' * n}'>" + "<b/>" * n,
+        lambda n: _MULTISTATUS + "<response><href>" + "/" * n + "</href></response>",
+    ],
+)
+def multistatus(body: bytes) -> None:
+    reader = MultistatusReader()
+    for place in range(0, len(body), 65_536):
+        for resource in reader.feed(body[place : place + 65_536]):
+            locate(resource.href, (b"a",))
+            build_thing(resource, b"a", 1_777_000_000_000)
+    reader.end()
+
+
+_MULTISTATUS: Final = "<multistatus xmlns='DAV:'>"
+
+
+@declare(
+    "Mon, 04 May 2026 11:00:00 GMT",
+    "2026",
+    " ",
+    "/../%2e",
+    "http://",
+    "\0",
+    "a",
+    "%e9",
+    "\xff",
+    raises=(RemoteFailure,),
+)
+def places_and_dates(given: bytes) -> None:
+    parse_date(given.decode("latin-1"))
+    locate(given.decode("latin-1"), (b"a",))

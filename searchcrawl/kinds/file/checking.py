@@ -25,7 +25,7 @@ def find_wrong(source: Source, project: Project) -> Iterator[Finding]:
     for number, root in enumerate(list_roots(source)):
         key = f"file.roots[{number}]"
         if root.is_remote:
-            yield from _ask_server(source, root, key)
+            yield from _ask_server(source, root, key, project.user_agent_header)
         else:
             yield from _look_at(source, root, barred, key)
 
@@ -43,13 +43,13 @@ def _look_at(source: Source, root: Root, barred: frozenset[Node], key: str) -> I
         yield Finding(key, f"cannot be read ({error.strerror})", is_error=error.errno != ENOENT)
 
 
-def _ask_server(source: Source, root: Root, key: str) -> Iterator[Finding]:
+def _ask_server(source: Source, root: Root, key: str, user_agent: str) -> Iterator[Finding]:
     missing = dict(connecting.find_missing([root]))
     if missing:
         yield from (Finding(key, message) for message in missing.values())
         return
     try:
-        with closing(connecting.connect(source, root)) as connection:
+        with closing(connecting.connect(source, root, user_agent)) as connection:
             if not connecting.has_something(connection):
                 yield Finding(key, _IS_EMPTY, is_error=False)
     except RemoteFailure as failure:

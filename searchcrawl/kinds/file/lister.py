@@ -67,6 +67,7 @@ class FileLister:
 
     def __init__(self, source: Source, project: Project, marks: Marks, is_stopping: Callable[[], bool]) -> None:
         self._source = source
+        self._user_agent = project.user_agent_header
         self._table: FileTable = source.own
         self._roots = list_roots(source)
         self._barred = find_barred(project)
@@ -84,7 +85,7 @@ class FileLister:
             if self._is_stopping():
                 return
             if root.is_remote:
-                yield from RemoteWalk(self._source, root, self._marks, self._is_stopping).list_parts()
+                yield from RemoteWalk(self._source, root, self._marks, self._is_stopping, self._user_agent).list_parts()
                 continue
             try:
                 jail = self._open_root(root)

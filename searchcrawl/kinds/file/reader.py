@@ -50,7 +50,7 @@ class FileReader:
         self._source = source
         self._table: FileTable = source.own
         self._roots = list_roots(source)
-        self._remote = RemoteReader(source)
+        self._remote = RemoteReader(source, project.user_agent_header)
         self._barred = find_barred(project)
         self._jails = dict[bytes, Jail]()
         self._lock = Lock()

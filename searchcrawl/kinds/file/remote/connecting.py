@@ -19,6 +19,8 @@ class _Protocol(NamedTuple):
     module: str
     name: str
     extra: str = ""
+    #: whether it is built with ``user_agent``, too
+    is_http: bool = False
 
 
 _PACKAGE: Final = "searchcrawl.kinds.file.remote"
@@ -26,8 +28,8 @@ _PACKAGE: Final = "searchcrawl.kinds.file.remote"
 _PROTOCOLS: Final = {
     "sftp": _Protocol("sftp", "SftpConnection", "sftp"),
     "smb": _Protocol("smb", "SmbConnection", "smb"),
-    "dav": _Protocol("webdav", "DavConnection"),
-    "davs": _Protocol("webdav", "DavConnection"),
+    "dav": _Protocol("webdav", "DavConnection", is_http=True),
+    "davs": _Protocol("webdav", "DavConnection", is_http=True),
     "s3": _Protocol("s3", "S3Connection", "s3"),
 }
 
@@ -56,9 +58,10 @@ def _load(root: Root) -> Open:
     return found
 
 
-def connect(source: Source, root: Root) -> Connection:
+def connect(source: Source, root: Root, user_agent: str) -> Connection:
     """Opens a root, and sees that it has its marker; raises RemoteFailure."""
-    connection = _load(root)(source, root.url)
+    more = {"user_agent": user_agent} if _PROTOCOLS[root.scheme].is_http else {}
+    connection = _load(root)(source, root.url, **more)
     try:
         require_marker(connection, root, source.own.marker)
     except BaseException:

@@ -80,5 +80,5 @@ class Connection(Protocol):
         ...
 
 
-#: Opens the root of a source at this URL: ``open(source, root)``.
+#: Opens the root of a source at this URL: ``open(source, root)``; over HTTP with ``user_agent``, what is sent as such, besides.
 Open = Callable[..., Connection]

@@ -29,8 +29,9 @@ _PASSING: Final = frozenset({408, 423, 429})
 class RemoteReader:
     """Reads below roots on servers; thread-safe. A root is opened with its first file, and stays open."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, user_agent: str) -> None:
         self._source = source
+        self._user_agent = user_agent
         self._table: FileTable = source.own
         self._connections = dict[str, Connection]()
         self._locks = dict[str, Lock]()
@@ -71,7 +72,7 @@ class RemoteReader:
         with lock:
             found = self._connections.get(root.url)
             if found is None:
-                found = self._connections[root.url] = connect(self._source, root)
+                found = self._connections[root.url] = connect(self._source, root, self._user_agent)
             return found
 
     def _read(self, connection: Connection, root: Root, request: ReadRequest) -> Read | Unread:

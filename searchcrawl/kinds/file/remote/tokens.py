@@ -12,6 +12,11 @@ _AHEAD_MS: Final = 3_600_000
 
 def build_token(now_ms: int, size: int | None, modified_ms: int | None, *more: object) -> bytes:
     """The token of a file that was looked at not before a moment; empty for one that is too young to tell, or of which nothing is said."""
-    if size is None or modified_ms is None or now_ms - _YOUNG_MS < modified_ms <= now_ms + _AHEAD_MS:
+    if size is None or modified_ms is None or is_young(now_ms, modified_ms):
         return b""
     return " ".join(map(str, (size, modified_ms, *more))).encode("utf-8", "surrogatepass")
+
+
+def is_young(now_ms: int, modified_ms: int) -> bool:
+    """Whether a file may change once more without a change of its date, at a moment by the clock of its server."""
+    return now_ms - _YOUNG_MS < modified_ms <= now_ms + _AHEAD_MS

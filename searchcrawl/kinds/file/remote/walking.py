@@ -95,10 +95,13 @@ class Pace:
 class RemoteWalk:
     """Lists one root. Folders that fail are tried again; after some that the server does not answer, the rest is left to the next run."""
 
-    def __init__(self, source: Source, root: Root, marks: Marks, is_stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self, source: Source, root: Root, marks: Marks, is_stopping: Callable[[], bool], user_agent: str
+    ) -> None:
         table: FileTable = source.own
         self._source = source
         self._root = root
+        self._user_agent = user_agent
         self._marker = table.marker
         self._marks = marks
         self._is_stopping = is_stopping
@@ -112,7 +115,7 @@ class RemoteWalk:
     def list_parts(self) -> Iterator[ListedPart]:
         """The parts of all folders, those of one after the other."""
         try:
-            connection = self._try(lambda: connect(self._source, self._root))
+            connection = self._try(lambda: connect(self._source, self._root, self._user_agent))
         except RemoteFailure as failure:
             yield ListedPart(url=self._root.url, end=describe_failure(failure))
             return
