@@ -120,7 +120,8 @@ def test_packages_when_imported_then_the_project_names_each_as_a_dependency() ->
     # One that is there only because another one needs it may go with that one's next release.
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     optional = [
-        project["optional-dependencies"][name] for name in ("postgresql", "mysql", "parquet", "playwright", "scrapyd")
+        project["optional-dependencies"][name]
+        for name in ("postgresql", "mysql", "parquet", "playwright", "s3", "scrapyd", "sftp")
     ]
     listed = [*project["dependencies"], *(line for lines in optional for line in lines)]
     named = {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in listed}

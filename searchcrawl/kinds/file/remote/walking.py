@@ -201,7 +201,8 @@ class RemoteWalk:
         nodes = own | (frozenset() if above is None else above.nodes)
         seen = () if above is None else above.seen
         seen = seen if own or not children else (*seen, number)
-        branches.append(_Branch(way, url, ignoring, nodes, seen, list(children.values())))
+        # In the order in which they were named: a server may say in one answer what is in several that follow each other.
+        branches.append(_Branch(way, url, ignoring, nodes, seen, list(children.values())[::-1]))
         yield ListedPart(url=url, depth=len(way) + 1, end=ListingEnd(code=_READ, whole=True))
 
     def _look_at(self, connection: Connection, child: _Child, above: _Branch | None) -> frozenset[bytes]:
