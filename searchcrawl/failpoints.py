@@ -1,7 +1,7 @@
 """Named places where a test may end, fail or delay the process.
 
-``SEARCHCRAWL_FAILPOINT=name[:n][:kill|raise|enospc|sleep]`` acts when ``name`` is reached the n-th time
-(default 1), by SIGKILL unless another way is named; the name ``any`` stands for all of them, counted together.
+``SEARCHCRAWL_FAILPOINT=name[:n][:kill|stop|raise|enospc|sleep]`` acts when ``name`` is reached the n-th time
+(default 1), by SIGKILL unless another way is named (``stop``: SIGSTOP); the name ``any`` stands for all of them, counted together.
 ``SEARCHCRAWL_FAILPOINT_COUNT=PATH`` writes how often each name was reached, as JSON, when the process ends by itself.
 Without both variables it costs one comparison.
 """
@@ -102,7 +102,7 @@ def _parse(text: str) -> tuple[str, int, str]:
             nth = int(part)
         else:
             mode = part
-    if name not in {ANY, *NAMES} or mode not in {"kill", "raise", "enospc", "sleep"}:
+    if name not in {ANY, *NAMES} or mode not in {"kill", "stop", "raise", "enospc", "sleep"}:
         raise SystemExit(f"SEARCHCRAWL_FAILPOINT: unknown failpoint or mode (got {text!r})")
     return name, nth, mode
 
@@ -133,8 +133,8 @@ def reach(name: str) -> None:
 
 
 def _act(name: str, mode: str) -> None:
-    if mode == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
+    if mode in {"kill", "stop"}:
+        os.kill(os.getpid(), signal.SIGKILL if mode == "kill" else signal.SIGSTOP)
     elif mode == "raise":
         raise FailpointReached(name)
     else:

@@ -212,15 +212,12 @@ class TurnPassed(aiohttp.ClientConnectionError):
     """The process was stopped while it connected, and others may ask the host now."""
 
 
-#: What took no longer was asked about just before.
-_AT_ONCE_MS: Final = 1000
-
-
 class GuardedConnector(aiohttp.TCPConnector):
     """Connects to addresses that the guard allows; at most ``limit`` connections at once.
 
     It keeps idle connections to the last MAX_IDLE_HOSTS hosts only. ``may_send`` tells of ``host:port``, once there is a
-    connection, whether a request may be sent still; else TurnPassed is raised. So it is where aiohttp sends one again.
+    connection, whether a request may be sent still that began at a moment (monotonic seconds); else TurnPassed is raised. So
+    it is where aiohttp sends one again.
     """
 
     def __init__(
@@ -229,7 +226,7 @@ class GuardedConnector(aiohttp.TCPConnector):
         lookups: NameLookups,
         *,
         limit: int,
-        may_send: Callable[[str], bool] = lambda host: True,
+        may_send: Callable[[str, float], bool] = lambda host, since: True,
     ) -> None:
         self._may_send = may_send
         # The lookups have a cache of their own, and the resolver checks the answers each time.
@@ -248,9 +245,10 @@ class GuardedConnector(aiohttp.TCPConnector):
         traces: list[Any],
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109  # aiohttp's
     ) -> aiohttp.connector.Connection:
-        began_ms = clock.boot_ms()
+        since = clock.monotonic()
         connection = await super().connect(req, traces, timeout)
-        if clock.boot_ms() - began_ms > _AT_ONCE_MS and not self._may_send(urls.host_and_port(str(req.url))):
+        # As late as can be: from here on the request is written without a pause.
+        if not self._may_send(urls.host_and_port(str(req.url)), since):
             connection.release()
             raise TurnPassed("others may ask the host now")
         return connection

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
 from collections.abc import Callable
 from itertools import count
@@ -140,7 +141,7 @@ class LinkedRateLimiter(RateLimiter):
     def give_turn_back(self, host: str) -> None:
         self._link.tell("give_turn_back", host=host)
 
-    def may_send(self, host: str) -> bool:
+    def may_send(self, host: str, since: float = math.inf) -> bool:
         # The turn that the process of the run gave ends before its lease does.
         return True
 

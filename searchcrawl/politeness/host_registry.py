@@ -330,10 +330,12 @@ class HostRegistry:
             self._wake()
         return host.owned and not host.leaving
 
-    def may_send(self, name: str) -> bool:
-        """Whether a request that began may be sent now: a process that was stopped may have lost its hosts to others."""
+    def may_send(self, name: str, since: float = math.inf) -> bool:
+        """Whether a request may be sent now that began before ``since``: a process that was stopped may have lost its hosts to
+        others, and may have them back by now.
+        """
         host = self._find(name)
-        return self._holds_lease() and not (host is not None and host.lost)
+        return self._holds_lease() and (host is None or not (host.lost or host.owned_since > since))
 
     def _holds_lease(self) -> bool:
         return clock.boot_ms() <= self._lease_until_ms()

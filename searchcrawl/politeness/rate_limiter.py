@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -64,9 +65,9 @@ class RateLimiter:
     def give_turn_back(self, host: str) -> None:
         """Has another request of the host go in the place of a page that is not sent yet."""
 
-    def may_send(self, host: str) -> bool:
-        """Whether a request may be sent whose turn has come; not where this process was stopped for so long that others may
-        ask the host.
+    def may_send(self, host: str, since: float = math.inf) -> bool:
+        """Whether a request may be sent whose turn has come, before ``since`` (monotonic seconds); not where this process was
+        stopped for so long that others may ask the host, or have asked it.
         """
         return True
 
@@ -161,8 +162,8 @@ class SharedRateLimiter(RateLimiter):
     def give_turn_back(self, host: str) -> None:
         self._hosts.give_turn_back(host)
 
-    def may_send(self, host: str) -> bool:
-        return self._hosts.may_send(host)
+    def may_send(self, host: str, since: float = math.inf) -> bool:
+        return self._hosts.may_send(host, since)
 
     async def _wait(self, turn: _Turn, seconds: float) -> None:
         """Waits for a host, or its next turn."""

@@ -10,6 +10,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -119,6 +120,23 @@ def test_c2_hosts_when_one_of_two_crawls_is_stopped_or_killed_then_the_other_tak
 
 
 @pytest.mark.matrix
+@pytest.mark.few(1)
+def test_c2_hosts_when_a_crawl_is_stopped_as_it_sends_then_it_sends_nothing_after_the_end_of_its_lease(
+    site: SiteProcess, forks: Forks, tmp_path: Path
+) -> None:
+    project = shared(site, tmp_path, hosts=5, pages=18)
+    with Rounds(site, forks, project, pages=18) as tested:
+        tested.begin(stops_at="fetch.sent:12")
+        taken_over = tested.take_over()
+        codes = tested.end()
+
+    assert codes == [0, 0]
+    assert taken_over < LEASE_SECONDS + 6
+    assert_pace(site.log())
+    assert_whole(project, 5 * 18)
+
+
+@pytest.mark.matrix
 def test_l1_host_when_another_run_asks_it_then_explain_and_status_say_so(
     site: SiteProcess, forks: Forks, tmp_path: Path
 ) -> None:
@@ -166,23 +184,31 @@ class Rounds:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def begin(self) -> None:
-        """Starts both."""
-        for name in NAMES:
-            self._start(name)
+    def begin(self, *, stops_at: str = "") -> None:
+        """Starts both; the first one stops itself at a failpoint, at a moment when it does not write to the store."""
+        if stops_at:
+            self._start_stopped(NAMES[0], stops_at)
+        else:
+            self._start(NAMES[0])
+        self._start(NAMES[1])
 
     def strike(self, blow: signal.Signals, ready: Callable[[], bool], victim: str = NAMES[0]) -> float:
         """Stops or kills one once ``ready``, until the other has asked each host of which it lacks pages; the seconds until then.
 
         Then it goes on.
         """
-        struck, other = self._running[victim], self._running[next(name for name in NAMES if name != victim)]
+        struck = self._running[victim]
         struck.until(ready)
         if blow is signal.SIGSTOP:
             struck.freeze(self._is_left_alone)
         else:
             struck.signal(blow)
             struck.wait()
+        return self.take_over(blow, victim)
+
+    def take_over(self, blow: signal.Signals = signal.SIGSTOP, victim: str = NAMES[0]) -> float:
+        """Waits as ``strike`` does, after the blow."""
+        struck, other = self._running[victim], self._running[other_of(victim)]
         begun, struck_at = time.monotonic(), max(entry["time"] for entry in self._site.log())
         had = Counter(entry["host"] for entry in self._of(other_of(victim), after=0))
         left = {entry["host"] for entry in self._site.log() if had[entry["host"]] < self._pages}
@@ -212,12 +238,27 @@ class Rounds:
             time.sleep(0.01)
         return False
 
-    def _start(self, name: str) -> None:
-        running = self._forks.start(self._project.folder, "crawl", name, **self._lease)
+    def _start(self, name: str, **environment: str) -> Running:
+        running = self._forks.start(self._project.folder, "crawl", name, **self._lease, **environment)
         self._running[name] = self._stack.enter_context(started(running))
+        return running
+
+    def _start_stopped(self, name: str, failpoint: str) -> None:
+        for _ in range(20):
+            running = self._start(name, SEARCHCRAWL_FAILPOINT=f"{failpoint}:stop")
+            running.until(partial(is_stopped, running.pid))
+            if self._is_left_alone():
+                return
+            running.signal(signal.SIGKILL)
+            running.wait()
+        raise AssertionError("there is no such moment")
 
     def _of(self, name: str, *, after: float) -> list[LogEntry]:
         return [entry for entry in self._site.log(robots=False) if source_of(entry) == name and entry["time"] > after]
+
+
+def is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].startswith(b"T")
 
 
 def other_of(name: str) -> str:

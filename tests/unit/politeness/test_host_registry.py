@@ -302,8 +302,10 @@ def test_lease_when_it_is_over_then_nothing_is_sent_until_the_hosts_are_taken_an
     asked = tested.hosts.take_changes().asked
     grant(tested)
     allowed.append(tested.hosts.may_send(HOST))
+    # A request that began before waits for another turn.
+    allowed.append(tested.hosts.may_send(HOST, now[0] - 1))
 
-    assert allowed == [True, False, False, True]
+    assert allowed == [True, False, False, True, False]
     assert (late[0] > 0, late[1]) == (True, None)
     assert asked == {HOST: 0.0}
     assert tested.hosts.try_acquire_request(HOST, now[0]) == 0.0
