@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.acceptance.support_outages import BACK, PATIENT, WAITING, log
 from tests.acceptance.support_project import CrawlProject
 from tests.acceptance.support_shared_hosts import at, gaps, sources_of
 from tests.acceptance.support_stories import page
-from tests.site.client import SiteProcess
+from tests.crawl_forks import LEASE, Forks, started
+from tests.postgres_server import PASSWORD, USER, RunningPostgres
+from tests.site.client import SiteProcess, configure
+from tests.store_outages import CuttableProxy
 
 DELAY_SECONDS: Final = 0.3
 #: The site notes when it has read a request.
@@ -64,3 +70,42 @@ def test_c2_hosts_when_some_are_rings_slow_busy_or_away_then_all_others_are_read
     assert codes["away", 200] == 0
     for host in (*RING, *GOOD, *SLOW):
         assert min(gaps(site.log(host=host))) >= DELAY_SECONDS - TOLERANCE_SECONDS, host
+
+
+@pytest.fixture
+def proxy(postgres: RunningPostgres) -> Iterator[CuttableProxy]:
+    with CuttableProxy(postgres.folder / ".s.PGSQL.5432") as proxy:
+        yield proxy
+
+
+@pytest.mark.extended
+def test_c2_hosts_when_the_store_is_away_for_longer_than_a_lease_then_each_is_asked_on_at_its_pace(
+    site: SiteProcess, forks: Forks, tmp_path: Path, postgres: RunningPostgres, proxy: CuttableProxy
+) -> None:
+    """The lease is a fifteenth of that of a real crawl, and the store away for two of them: a minute there."""
+    paths = [f"/{number}.html" for number in range(10)]
+    for host in GOOD:
+        site.set_pages(host, {path: page(f"{host} {path}") for path in paths})
+    project = sources_of(site, tmp_path, demo=at(site, GOOD, *paths, delay_seconds=DELAY_SECONDS, concurrency=32))
+    database = f"hosts_{proxy.port}"
+    postgres.create_database(database)
+    configure(tmp_path, store={"url": f"postgresql+psycopg://{USER}:{PASSWORD}@127.0.0.1:{proxy.port}/{database}"})
+    site.clear_log()
+
+    with started(forks.start(tmp_path, "crawl", "demo", *PATIENT, **{LEASE: "2"})) as running:
+        running.until(lambda: len(site.log()) > 3 * len(GOOD))
+        proxy.cut()
+        cut_at = time.time()
+        running.until(lambda: WAITING in log(tmp_path) and time.time() > cut_at + 4.5)
+        late = [entry["time"] for entry in site.log() if entry["time"] > cut_at + 3]
+        proxy.restore()
+        code = running.wait()
+
+    assert code == 0
+    # Nobody knows whether another process asks the hosts by now.
+    assert late == []
+    assert BACK in log(tmp_path)
+    assert Counter(project.codes().values()) == {200: len(GOOD) * len(paths)}
+    for host in GOOD:
+        assert min(gaps(site.log(host=host))) >= DELAY_SECONDS - TOLERANCE_SECONDS, host
+    postgres.drop_database(database)
