@@ -1,6 +1,6 @@
 # Two commands do everything for a newcomer: `make demo` and `make test`.
 # Each target installs what it needs: a virtual environment in .venv from the locked requirements,
-# and, as root on Debian, Maven, a JDK, PostgreSQL, MariaDB, LibreOffice, Chromium, Node, zsh, fish, nginx and wget by apt.
+# and, as root on Debian, Maven, a JDK, PostgreSQL, MariaDB, Samba, LibreOffice, Chromium, Node, zsh, fish, nginx and wget by apt.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -48,11 +48,11 @@ site: $(STAMP)  ## serve the test site on port 8765 for `scrapy crawl demo` (.ve
 	$(BIN)/python -m tests.site --port $(PORT)
 
 test: $(STAMP)  ## the tests of each part, with a real Solr and PostgreSQL; ARGS="-k robots" picks some, extended ones too
-	scripts/bootstrap java postgresql mariadb sftp webdav office shells browser node
+	scripts/bootstrap java postgresql mariadb sftp smb webdav office shells browser node
 	$(PYTEST) $(if $(ARGS),$(ARGS),-m "not soak and not docs and not extended" $(CHECKS:%=--ignore=%))
 
 extended: $(STAMP)  ## the tests that take long: kills, power cuts, whole lives, rendering, each store and each index
-	scripts/bootstrap java postgresql mariadb sftp webdav office shells browser node
+	scripts/bootstrap java postgresql mariadb sftp smb webdav office shells browser node
 	$(MATRIX) $(PYTEST) -m "extended and not soak" $(if $(ARGS),$(ARGS),$(LONG))
 
 docs: $(STAMP)  ## the documentation, in docs/_build; warnings are errors
@@ -112,7 +112,7 @@ fuzz: $(STAMP)  ## every reader of outside bytes with inputs as odd as can be; F
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTEST) --dist load tests/fuzz $(ARGS)
 
 soak: $(STAMP)  ## kill -9 at every passing of every failpoint, all stores with all indexes, a long fuzz; takes long
-	scripts/bootstrap java postgresql mariadb sftp webdav office browser node
+	scripts/bootstrap java postgresql mariadb sftp smb webdav office browser node
 	$(MATRIX) $(BIN)/python -m pytest -m soak $(ARGS)
 	$(if $(ARGS),,$(MAKE) fuzz FUZZ_SECONDS=300)
 	$(if $(ARGS),,$(on_each_pair))

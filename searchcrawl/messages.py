@@ -13,7 +13,17 @@ _PACKAGE: Final = "searchcrawl."
 
 
 _LOGGERS: Final = ("searchcrawl", "scrapy", "twisted")
-_NOISY: Final = ("asyncio", "aiohttp", "botocore", "urllib3", "pysolr", "scrapy.middleware", "scrapy.statscollectors")
+_NOISY: Final = (
+    "asyncio",
+    "aiohttp",
+    "botocore",
+    "urllib3",
+    "pysolr",
+    "smbprotocol",
+    "spnego",
+    "scrapy.middleware",
+    "scrapy.statscollectors",
+)
 
 
 def set_levels(level: str | int) -> None:

@@ -35,6 +35,7 @@ ONLY_IN = {
     "twisted": SCRAPY_FILES,
     "sqlalchemy": r"(store|kinds/table)/.*",
     "pysolr": r"index/solr/\w+\.py",
+    "smbprotocol": r"kinds/file/remote/smb\w*\.py",
     "tantivy": r"index/(local/\w+|forms)\.py",
 }
 
@@ -121,7 +122,7 @@ def test_packages_when_imported_then_the_project_names_each_as_a_dependency() ->
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     optional = [
         project["optional-dependencies"][name]
-        for name in ("postgresql", "mysql", "parquet", "playwright", "s3", "scrapyd", "sftp")
+        for name in ("postgresql", "mysql", "parquet", "playwright", "s3", "scrapyd", "sftp", "smb")
     ]
     listed = [*project["dependencies"], *(line for lines in optional for line in lines)]
     named = {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in listed}

@@ -27,6 +27,8 @@ _OF_GROUPS: Final = ("group:", "gid:", "sid:")
 #: For so long the groups that the machine or a class of a user's own told are used again, for so many users.
 KEPT_SECONDS: Final = 300.0
 _MOST_KEPT: Final = 10_000
+#: In place of a user: what all have.
+_OF_ALL: Final = frozenset({EVERYONE, AUTHENTICATED})
 _HEADER: Final = ["user", "group"]
 
 
@@ -102,7 +104,8 @@ def _parse(path: Path, shown: str, *_: int) -> Mapping[str, Sequence[str]]:
                 if len(names) != len(_HEADER) or not all(map(is_principal, names)):
                     raise ConfigurationError(shown, f"line {lines.line_num}", "must be USER,GROUP")
                 member, group = names
-                found.setdefault(_read(member, "user:"), []).append(_read(group, "group:"))
+                whose = member if member in _OF_ALL else _read(member, "user:")
+                found.setdefault(whose, []).append(_read(group, "group:"))
         except (csv.Error, UnicodeDecodeError) as error:
             raise ConfigurationError(shown, f"line {lines.line_num}", f"cannot be read: {error}") from error
     return found

@@ -66,8 +66,9 @@ class FileProject:
         self.edit(**tables)
 
     def edit(self, *, file: dict[str, Any] | None = None, **tables: Any) -> None:
-        """Writes the source file anew."""
-        values = {"type": "file", "file": {**self._written, **(file or {})}, **tables}
+        """Writes the source file anew; keys of ``file`` that are None are left out."""
+        own = {key: value for key, value in {**self._written, **(file or {})}.items() if value is not None}
+        values = {"type": "file", "file": own, **tables}
         (self.folder / "sources" / "files.toml").write_text(to_toml(values), "utf-8")
 
     def fill(self, files: dict[str, str | bytes]) -> None:

@@ -241,6 +241,7 @@ def test_permissions_when_they_alone_change_then_one_document_is_sent_and_search
     memos.put("b.txt", "apples too", HR)
     memos.crawl("notes")
     assert memos.sees("apples", "mia") == []
+    assert memos.sees("pears", "mia") == ["users.txt"]
 
     memos.put("a.txt", "apples")
     ended, counts = memos.crawl("notes")
@@ -330,6 +331,7 @@ anna,hr-berlin
 group:hr-berlin,hr
 group:hr,group:hr-berlin
 bob,sid:S-1-5-32-544
+authenticated,sid:S-1-5-32-545
 """
 EXPANDING: Final = """
 class Groups:
@@ -348,6 +350,7 @@ def test_principals_when_the_project_says_who_is_in_which_group_then_searches_kn
     memos.put("hr.txt", "apples", HR)
     memos.put("admin.txt", "apples of the admin", Permissions(("sid:S-1-5-32-544",)))
     memos.put("uid.txt", "apples of root", Permissions(("uid:0",)))
+    memos.put("users.txt", "pears of all users", Permissions(("sid:S-1-5-32-545",)))
     memos.crawl("notes")
 
     assert memos.sees("apples", "anna") == memos.sees("apples", "carl") == ["hr.txt"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import zipfile
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -19,6 +20,15 @@ from searchcrawl.html.context import ConversionContext
 from searchcrawl.kinds.file.ignoring import IgnoreFile
 from searchcrawl.kinds.file.remote.model import RemoteFailure
 from searchcrawl.kinds.file.remote.multistatus import BrokenMultistatus, MultistatusReader
+from searchcrawl.kinds.file.remote.smb_descriptors import READ, find_level, find_owner, parse
+from searchcrawl.kinds.file.remote.smb_structures import (
+    read_closed,
+    read_controlled,
+    read_entries,
+    read_opened,
+    read_piece,
+    read_queried,
+)
 from searchcrawl.kinds.file.remote.webdav_resources import build_thing, locate, parse_date
 from searchcrawl.kinds.file.selection import Selection
 from searchcrawl.rules.archives import is_called_archive, list_archives, split_path
@@ -352,3 +362,46 @@ _MULTISTATUS: Final = "<multistatus xmlns='DAV:'>"
 def places_and_dates(given: bytes) -> None:
     parse_date(given.decode("latin-1"))
     locate(given.decode("latin-1"), (b"a",))
+
+
+_WORLD: Final = b"\x01\x01\0\0\0\0\0\x01\0\0\0\0"
+
+
+@declare(
+    *(
+        b"\x01\0\x04\x80\0\0\0\0\0\0\0\0\0\0\0\0\x14\0\0\0",
+        b"\x02\0\xff\xff\xff\x01\0\0",
+        b"\0\0\x14\0\x89\0\x12\0",
+        _WORLD,
+    ),
+    *(
+        b"\x01\x10\x14\0\x89\0\x12\0",
+        b"\x06\0\x34\0\x89\0\x12\0\x03\0\0\0",
+        b"\x01\x0f\0\0\0\0\0\x05",
+        b"\x01\xff\0\0\0\0\0\x05",
+    ),
+    most=65_536,
+    raises=(ValueError,),
+)
+def security_descriptor(body: bytes) -> None:
+    find_level(body, READ)
+    find_owner(body)
+    parse(body)
+
+
+@declare(
+    *(
+        b"\x68\0\0\0" + b"\0" * 56 + b"\x04\0\0\0" + b"\0" * 16 + b"a\0b\0",
+        b"\x70\0\0\0",
+        b"\0" * 8,
+        b"\x09\0\x48\0\x10\0\0\0",
+    ),
+    *(b"\0\xd8", b"/\0", b"\xff\xff\xff\xff", b"\x11\0\x50\0\x10\0\0\0"),
+    most=262_144,
+    raises=(ValueError,),
+)
+def share_folder(body: bytes) -> None:
+    for read in (read_queried, read_piece, read_controlled, read_opened, read_closed):
+        with suppress(ValueError):
+            read(body)
+    list(read_entries(body))

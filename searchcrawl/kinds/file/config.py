@@ -115,7 +115,9 @@ class FileTable(Table):
     endpoint: Annotated[Text, Privacy.SHOWN, Check(_check_endpoint, "URL")] | None = key(
         None, "With `s3://`: the URL of the service, as `https://minio.example:9000`; without it that of Amazon."
     )
-    hidden: bool = key(False, "Read files and folders whose name begins with a dot, too.")
+    hidden: bool = key(
+        False, "Read files and folders whose name begins with a dot, or that a share of SMB says to be hidden, too."
+    )
     versions: bool = key(
         False,
         "Read what is surely an older version, too: `NAME.~1~`, `NAME~` and `#NAME#` beside `NAME`, and the folders in which "

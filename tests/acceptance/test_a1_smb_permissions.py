@@ -1,0 +1,134 @@
+"""Who may see what is in a share: what a search as a user finds is what the server would give this user (A1)."""
+
+from __future__ import annotations
+
+import grp
+import pwd
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, NoReturn
+
+import pytest
+
+from tests import smb_server
+from tests.acceptance.support_smb import SmbProject
+from tests.smb_server import OTHERS, Ace, RunningSmb
+
+EVERYONE, AUTHENTICATED, NETWORK, OWNER_RIGHTS = "S-1-1-0", "S-1-5-11", "S-1-5-2", "S-1-3-4"
+READ, PASS, WRITE, DELETE, ALL = 0x120089, 0x1200A9, 0x120116, 0x10000, 0x1F01FF
+DENY, INHERIT_ONLY = 1, 0x0B
+
+#: Users of whom some see less than the server gives them: whom one entry denies what an earlier one allows him under another name.
+STRICTER: Final = {"sync": {"nt/allow-user-deny-group.txt"}}
+
+
+def sid_of_group(name: str) -> str:
+    return f"S-1-22-2-{grp.getgrnam(name).gr_gid}"
+
+
+@pytest.fixture(scope="module")
+def server(part_missing: Callable[[str], NoReturn]) -> Iterator[RunningSmb]:
+    """A server with several users; root crawls."""
+    try:
+        started = smb_server.start_smb(users=("root", *OTHERS))
+    except smb_server.PartMissing as error:
+        part_missing(str(error))
+    with started:
+        yield started
+
+
+class Crawled(NamedTuple):
+    project: SmbProject
+    names: list[str]
+    counts: dict[str, int]
+
+
+def fill(server: RunningSmb) -> list[str]:
+    """Files and folders with all kinds of permissions: the names of the files."""
+    sids = {user: server.find_sid(user) for user in OTHERS}
+    nogroup = sid_of_group("nogroup")
+    modes = {f"modes/{mode:04o}.txt": mode for mode in (0o600, 0o640, 0o604, 0o644, 0o044, 0o004, 0o000, 0o444, 0o222)}
+    lists = {
+        "user": [Ace(sids["games"], READ)],
+        "group": [Ace(nogroup, READ)],
+        "deny-user": [Ace(sids["man"], READ, DENY), Ace(EVERYONE, READ)],
+        "deny-group-allow-user": [Ace(nogroup, READ, DENY), Ace(sids["sync"], READ), Ace(sids["man"], READ)],
+        "allow-user-deny-group": [Ace(sids["sync"], READ), Ace(nogroup, READ, DENY), Ace(sids["man"], READ)],
+        "allow-then-deny": [Ace(sids["man"], READ), Ace(sids["man"], READ, DENY)],
+        "everyone-then-deny": [Ace(EVERYONE, READ), Ace(sids["man"], READ, DENY)],
+        "write-only": [Ace(sids["games"], WRITE), Ace(sids["man"], READ)],
+        "deny-delete": [Ace(EVERYONE, DELETE, DENY), Ace(EVERYONE, READ)],
+        "deny-write": [Ace(sids["games"], 0x2, DENY), Ace(EVERYONE, READ)],
+        "inherit-only": [Ace(EVERYONE, READ, flags=INHERIT_ONLY), Ace(sids["man"], READ)],
+        "authenticated": [Ace(AUTHENTICATED, READ)],
+        "network": [Ace(NETWORK, READ)],
+        "all": [Ace(sids["_apt"], ALL)],
+        "nobody": [],
+    }
+    folders = {
+        "pass/x.txt": 0o711, "list/x.txt": 0o744, "closed/x.txt": 0o700, "owned/x.txt": 0o710
+    }  # fmt: skip
+    described = {
+        "for-games/x.txt": [Ace(sids["games"], PASS)],
+        "not-for-man/x.txt": [Ace(sids["man"], 0x20, DENY), Ace(EVERYONE, PASS)],
+        "for-group/open/x.txt": [Ace(nogroup, PASS)],
+    }
+    names = [*modes, *(f"nt/{name}.txt" for name in lists), *folders, *described]
+    for name in names:
+        path = server.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"apples of {name.replace('/', ' ')}")
+    for name, mode in modes.items():
+        shutil.chown(server.root / name, "games", "nogroup")
+        (server.root / name).chmod(mode)
+    for name, entries in lists.items():
+        server.describe(f"nt/{name}.txt", *entries)
+    for name, mode in folders.items():
+        shutil.chown(server.root / name.split("/")[0], "games", "nogroup")
+        (server.root / name.split("/")[0]).chmod(mode)
+    for name, entries in described.items():
+        server.describe(name.split("/")[0], *entries)
+    return names
+
+
+@pytest.fixture(scope="module")
+def crawled(server: RunningSmb, tmp_path_factory: pytest.TempPathFactory) -> Crawled:
+    """A project, and the files that it has crawled."""
+    folder = tmp_path_factory.mktemp("crawled")
+    project = SmbProject(folder, server, user="root", project={"principals": {"file": "groups.csv"}})
+    domain = server.find_sid("root").rpartition("-")[0]
+    lines = []
+    for user in OTHERS:
+        account = pwd.getpwnam(user)
+        own = (server.find_sid(user), f"{domain}-513", f"S-1-22-1-{account.pw_uid}", f"S-1-22-2-{account.pw_gid}")
+        lines += [f"{user},sid:{sid}" for sid in own]
+    (project.folder / "groups.csv").write_text("\n".join(lines), "utf-8")
+    return Crawled(project, fill(server), project.crawl())
+
+
+def sees(project: SmbProject, user: str) -> set[str]:
+    hits = project.ask("search", "apples", "--as-user", user, "--rows", "200")["hits"]
+    return {project.name(hit["url"]) for hit in hits}
+
+
+@pytest.mark.parametrize("user", OTHERS)
+def test_search_when_it_is_made_as_a_user_then_it_finds_what_the_server_gives_him(crawled: Crawled, user: str) -> None:
+    project, names, counts = crawled
+    given = project.server.list_readable(user, names)
+    found = sees(project, user)
+
+    assert counts["indexed"] == len(names)
+    assert found - given == set()
+    assert given - found == STRICTER.get(user, set())
+    assert 5 < len(found) < len(names) - 5
+
+
+def test_search_when_a_share_is_for_few_then_others_see_nothing_of_it(crawled: Crawled) -> None:
+    project, server = crawled.project, crawled.project.server
+    before = sees(project, "man")
+    server.allow_share(*(f"{server.find_sid(user)}:ALLOWED/0x0/READ" for user in ("root", "games")))
+    project.crawl()
+
+    assert before
+    assert sees(project, "man") == server.list_readable("man", sorted(before)) == set()
+    assert "modes/0640.txt" in sees(project, "games")
