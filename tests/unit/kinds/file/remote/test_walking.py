@@ -144,6 +144,24 @@ def test_folder_when_it_fails_in_the_middle_then_is_read_again_from_its_beginnin
     assert [part.url for part in found.parts if part.end is not None].count(f"{ROOT}/d/e/") == 1
 
 
+def test_folder_when_its_parts_are_repeated_and_out_of_order_then_all_is_listed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Repeating(MemoryServer):
+        def list_folder(self, way: Way) -> Any:
+            pages = list(super().list_folder(way))
+            yield from reversed(pages)
+            yield from pages
+
+    server = Repeating()
+    server.page = 3
+    server.fill({f"d{number}/f{other}": "1" for number in range(5) for other in range(5)})
+    found = RemoteSource(tmp_path, server, monkeypatch).list()
+
+    assert len(found.urls) == 25
+    assert [part.url for part in found.parts if part.end is not None].count(f"{ROOT}/d3/") == 1
+
+
 def test_server_when_it_is_gone_then_the_rest_is_left_and_the_listing_failed(
     server: MemoryServer, build: Build
 ) -> None:
