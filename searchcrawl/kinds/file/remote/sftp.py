@@ -138,7 +138,7 @@ class SftpConnection:
             piece = await self._session.within(file.read(min(max(size - got, 1), _PIECE_BYTES)))
             if not piece:
                 return b"".join(pieces)
-            pieces.append(piece if isinstance(piece, bytes) else piece.encode())
+            pieces.append(_to_bytes(piece))
             got += len(piece)
         raise TooLarge
 
@@ -154,7 +154,7 @@ class SftpConnection:
         """Whether the real path of something is the way to it from the root's."""
         within, places = self._session.within, (self._locate(()), self._locate(way))
         root, found = await asyncio.gather(*(within(sftp.realpath(place)) for place in places))
-        return b"/".join([bytes(root).rstrip(b"/"), *way]) == bytes(found).rstrip(b"/")
+        return b"/".join([_to_bytes(root).rstrip(b"/"), *way]) == _to_bytes(found).rstrip(b"/")
 
     async def _find_levels(self, sftp: Sftp, way: Way) -> tuple[Level, ...]:
         """Who may pass a folder and those above it, up to the top that the server shows."""
@@ -197,7 +197,7 @@ class _Scan:
         if self._names is None:
             return found
         async for each in self._names:
-            name, facts = bytes(each.filename), each.attrs
+            name, facts = _to_bytes(each.filename), each.attrs
             if name in _HERE:
                 continue
             if facts.type == _UNKNOWN or facts.size is None:
@@ -215,6 +215,11 @@ class _Scan:
         """Closes the folder on the server."""
         if self._names is not None:
             await self._session.within(self._names.aclose())
+
+
+def _to_bytes(answer: bytes | str) -> bytes:
+    """A name or a piece of a file, which are bytes in such a session."""
+    return answer if isinstance(answer, bytes) else answer.encode("utf-8", "surrogateescape")
 
 
 def _describe(name: bytes, facts: Attributes, now_ms: int, levels: Sequence[Level] | None) -> Thing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread, current_thread
@@ -102,7 +102,7 @@ class SshSession:
         async with asyncio.timeout(self._seconds):
             return await answer
 
-    def _await(self, work: Any) -> Any:
+    def _await(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _serve(self, work: Callable[[Sftp], Awaitable[T]], *, again: bool) -> T:
