@@ -163,6 +163,8 @@ def test_privacy_when_keys_are_listed_then_these_are_not_public() -> None:
 
     shown = ("check", "form", "password_field", "url", "username", "username_field")
     assert private == {
+        **{f"file.{key}": Privacy.SHOWN for key in ("endpoint", "username")},
+        "file.password": Privacy.SILENT,
         **{f"login.{key}": Privacy.SHOWN for key in shown},
         "fetch.proxy": Privacy.SHOWN,
         "table.url": Privacy.SHOWN,
