@@ -150,6 +150,7 @@ def test_server_when_it_is_gone_at_the_listing_then_nothing_leaves_and_the_next_
     assert files.indexed() == sorted({*FILES} - {"a.txt"})
 
 
+@pytest.mark.extended
 def test_server_when_it_is_started_anew_in_the_reading_then_the_rest_is_read(files: SmbProject, forks: Forks) -> None:
     many = {f"g/{number}.txt": f"this is file number {number} of many" for number in range(40)}
     files.fill(many)
@@ -270,6 +271,7 @@ def test_file_when_another_program_holds_it_then_it_stays_and_is_read_later(file
     assert files.found("yellow") == ["a.txt"]
 
 
+@pytest.mark.extended
 def test_root_when_it_is_empty_or_gone_then_nothing_leaves(server: RunningSmb, tmp_path: Path) -> None:
     files = SmbProject(tmp_path, server, below="team")
     files.fill(FILES)
@@ -300,6 +302,7 @@ def test_share_when_a_part_of_it_is_on_another_server_then_that_is_not_asked(
     assert "leads elsewhere" in files.command("explain", f"{files.url}/there/away.txt")
 
 
+@pytest.mark.extended
 def test_share_when_the_server_wants_encryption_or_has_an_old_dialect_then_is_read(
     tmp_path: Path, part_missing: Callable[[str], NoReturn]
 ) -> None:

@@ -30,6 +30,9 @@ from searchcrawl.terminal import to_one_line
 #: A user whom the server refused is not tried again for so long: servers lock accounts after a few attempts.
 _REFUSED_SECONDS: Final = 60.0
 
+#: For so long a server may answer to a goodbye.
+_LAST_SECONDS: Final = 3.0
+
 _Result = TypeVar("_Result")
 
 
@@ -50,6 +53,10 @@ class _TimedConnection(Connection):  # type: ignore[misc]  # smbprotocol has no 
         self._answer_seconds = seconds
         #: how far the clock of the server is ahead, in milliseconds
         self.ahead_ms = 0
+
+    def hurry(self) -> None:
+        """Gives answers no more than a moment from now on."""
+        self._answer_seconds = min(self._answer_seconds, _LAST_SECONDS)
 
     def receive(
         self, request: Any, wait: bool = True, timeout: float | None = None, resolve_symlinks: bool = True
@@ -245,6 +252,7 @@ def _end(connection: Any, *, is_whole: bool) -> None:
     """Closes a connection, a whole one with a word to the server."""
     if connection.transport is None:
         return
+    connection.hurry()
     # A server that is gone needs no word, and what is closed already is closed.
     with contextlib.suppress(SMBException, OSError):
         connection.disconnect(close=is_whole)
