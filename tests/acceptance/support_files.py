@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -58,7 +58,7 @@ class FileProject:
         self.folder = folder / "project"
         self.root = folder / "root"
         self.url = served or self.root.as_uri()
-        self._written = {"roots": [served or str(self.root)], **(access or {})}
+        self.written = {"roots": [served or str(self.root)], **(access or {})}
         (self.folder / "sources").mkdir(parents=True)
         self.root.mkdir()
         (self.folder / "scrapy.cfg").write_text(SCRAPY_CFG, "utf-8")
@@ -67,11 +67,11 @@ class FileProject:
 
     def edit(self, *, file: dict[str, Any] | None = None, **tables: Any) -> None:
         """Writes the source file anew; keys of ``file`` that are None are left out."""
-        own = {key: value for key, value in {**self._written, **(file or {})}.items() if value is not None}
+        own = {key: value for key, value in {**self.written, **(file or {})}.items() if value is not None}
         values = {"type": "file", "file": own, **tables}
         (self.folder / "sources" / "files.toml").write_text(to_toml(values), "utf-8")
 
-    def fill(self, files: dict[str, str | bytes]) -> None:
+    def fill(self, files: Mapping[str, str | bytes]) -> None:
         """Writes files by their paths below the root."""
         for name, content in files.items():
             path = self.root / name

@@ -138,7 +138,7 @@ def test_password_when_it_is_wrong_then_is_in_no_message_and_nothing_leaves(
 ) -> None:
     files.crawl()
     secret = "very-secret-pass-word"
-    files._written = {
+    files.written = {
         "roots": [files.url],
         "username": server.user,
         "password": secret,

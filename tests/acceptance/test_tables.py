@@ -3,82 +3,14 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from searchcrawl.sources.secrets import HIDDEN
-from tests import backends
+from tests.acceptance.support_tables import MANY, SOURCE, ShopProject
 from tests.crawl_forks import COMMANDS
 from tests.site.pdf import make_pdf
-from tests.site.toml_text import to_toml
-
-_SOURCE = """
-type = "table"
-
-[table]
-url = "sqlite:///shop.db"
-table = "articles"
-key = ["id"]
-title = "name"
-text = "text"
-"""
-_MANY = 40
-
-
-class ShopProject:
-    """A project with a source ``shop`` of an SQLite file."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "sources").mkdir()
-        (folder / "scrapy.cfg").write_text("[settings]\ndefault = searchcrawl.settings\n", "utf-8")
-        tables = {"contact": "https://example.com/", **backends.current.tables(folder)}
-        (folder / "searchcrawl.toml").write_text(to_toml(tables), "utf-8")
-        self.edit("")
-        self.execute("CREATE TABLE articles (id INTEGER PRIMARY KEY, name TEXT, text TEXT, city TEXT, changed TEXT)")
-        for number in range(1, _MANY + 1):
-            self.put(number)
-
-    def edit(self, lines: str) -> None:
-        """The source file: what each test has, and further lines."""
-        (self.folder / "sources" / "shop.toml").write_text(f"{_SOURCE}{lines}\n", "utf-8")
-
-    def execute(self, statement: str, *values: Any) -> None:
-        with closing(sqlite3.connect(self.folder / "shop.db", isolation_level=None)) as connection:
-            connection.execute(statement, values)
-
-    def put(self, number: int, **values: Any) -> None:
-        """A row with this number, in the place of the one before."""
-        row = {
-            "name": f"Article {number}",
-            "text": f"sold by the piece, number {number}",
-            "city": "Bergen",
-            "changed": "2030-01-31 12:00:00.5",
-            **values,
-        }
-        self.execute("REPLACE INTO articles VALUES (?, ?, ?, ?, ?)", number, *row.values())
-
-    def crawl(self, *, code: int = 0) -> dict[str, Any]:
-        """One run, which ends with ``code``; its counters."""
-        ended = COMMANDS.run(self.folder, "crawl", "shop", "--json")
-        assert ended.returncode == code, ended.stderr
-        counts: dict[str, Any] = json.loads(ended.stdout)["counts"]
-        return counts
-
-    def command(self, *arguments: str, code: int = 0) -> str:
-        ended = COMMANDS.run(self.folder, *arguments)
-        assert ended.returncode == code, (ended.stdout, ended.stderr)
-        return ended.stdout + ended.stderr
-
-    def search(self, words: str, *options: str) -> list[dict[str, Any]]:
-        found = COMMANDS.run(self.folder, "search", words, "--source", "shop", "--rows", "100", "--json", *options)
-        assert found.returncode == 0, found.stderr
-        hits: list[dict[str, Any]] = json.loads(found.stdout)["hits"]
-        return hits
 
 
 @pytest.fixture
@@ -90,17 +22,17 @@ def test_rows_when_nothing_has_changed_then_none_is_read(shop: ShopProject) -> N
     first = shop.crawl()
     second = shop.crawl()
 
-    assert (first["new"], first["fetched"]) == (_MANY, _MANY)
+    assert (first["new"], first["fetched"]) == (MANY, MANY)
     assert (second["discovered"], second.get("fetched", 0)) == (0, 0)
     hits = shop.search("piece")
-    assert len(hits) == _MANY
-    assert {hit["title"] for hit in hits} == {f"Article {number}" for number in range(1, _MANY + 1)}
+    assert len(hits) == MANY
+    assert {hit["title"] for hit in hits} == {f"Article {number}" for number in range(1, MANY + 1)}
 
 
 @pytest.mark.matrix
 def test_rows_when_one_is_new_one_changed_and_one_deleted_then_these_are_three_updates(shop: ShopProject) -> None:
     shop.crawl()
-    shop.put(_MANY + 1, text="pears are green")
+    shop.put(MANY + 1, text="pears are green")
     shop.put(2, text="plums are blue")
     shop.execute("DELETE FROM articles WHERE id = 3")
 
@@ -110,8 +42,8 @@ def test_rows_when_one_is_new_one_changed_and_one_deleted_then_these_are_three_u
     # The deleted one was looked for once more.
     assert counts["fetched"] == 3
     assert [hit["url"] for hit in shop.search("plums")] == ["row://shop/articles/2"]
-    assert [hit["url"] for hit in shop.search("pears")] == [f"row://shop/articles/{_MANY + 1}"]
-    assert len(shop.search("*")) == _MANY
+    assert [hit["url"] for hit in shop.search("pears")] == [f"row://shop/articles/{MANY + 1}"]
+    assert len(shop.search("*")) == MANY
 
 
 @pytest.mark.matrix
@@ -136,7 +68,7 @@ def test_rows_when_all_are_deleted_then_they_wait_in_quarantine(shop: ShopProjec
     counts = shop.crawl(code=9)
 
     assert counts["deleted"] == 0
-    assert len(shop.search("*")) == _MANY
+    assert len(shop.search("*")) == MANY
     shop.command("quarantine", "approve", "shop")
     assert shop.search("*") == []
 
@@ -148,7 +80,7 @@ def test_rows_when_the_database_fails_then_nothing_leaves_and_the_run_says_so(sh
     counts = shop.crawl(code=3)
 
     assert counts["deleted"] == 0
-    assert len(shop.search("*")) == _MANY
+    assert len(shop.search("*")) == MANY
     assert "no such table: articles" in shop.command("status", "shop")
     shop.execute("ALTER TABLE other RENAME TO articles")
     shop.crawl()
@@ -166,7 +98,7 @@ def test_rows_when_they_have_a_time_then_increments_and_comparisons_find_all(sho
 
     assert (increment["changed"], increment["deleted"], increment["fetched"]) == (1, 0, 1)
     assert (comparison["changed"], comparison["deleted"]) == (0, 1)
-    assert len(shop.search("*")) == _MANY - 1
+    assert len(shop.search("*")) == MANY - 1
 
 
 @pytest.mark.matrix
@@ -178,7 +110,7 @@ def test_rows_when_shown_with_a_url_of_their_own_then_a_search_has_it(shop: Shop
 
     shop.crawl()
 
-    assert first == {f"https://shop.test/Bergen?id={number}" for number in range(1, _MANY + 1)}
+    assert first == {f"https://shop.test/Bergen?id={number}" for number in range(1, MANY + 1)}
     second = {hit["url"] for hit in shop.search("*")}
     assert second - first == {"https://shop.test/Oslo?id=2"}
     assert first - second == {"https://shop.test/Bergen?id=2"}
@@ -192,12 +124,12 @@ def test_rows_when_the_text_is_said_otherwise_then_all_are_read_again(shop: Shop
 
     counts = shop.crawl()
 
-    assert counts["changed"] == _MANY
-    assert len(shop.search("bergen")) == _MANY
+    assert counts["changed"] == MANY
+    assert len(shop.search("bergen")) == MANY
 
 
 def test_password_when_it_is_in_the_url_then_nothing_shows_it(shop: ShopProject) -> None:
-    source = _SOURCE.replace("sqlite:///shop.db", "postgresql+psycopg://reader:hush-hush-word@127.0.0.1:1/shop")
+    source = SOURCE.replace("sqlite:///shop.db", "postgresql+psycopg://reader:hush-hush-word@127.0.0.1:1/shop")
     (shop.folder / "sources" / "shop.toml").write_text(source, "utf-8")
 
     said = shop.command("sources", "show", "shop")
@@ -226,7 +158,7 @@ def test_row_when_it_is_gone_at_its_reading_and_comes_back_as_it_was_then_so_doe
     shop.crawl()
 
     assert gone["deleted"] == 1
-    assert len(shop.search("*")) == _MANY
+    assert len(shop.search("*")) == MANY
 
 
 def test_sources_when_checked_then_what_the_database_has_not_is_named(shop: ShopProject) -> None:
@@ -239,7 +171,7 @@ def test_sources_when_checked_then_what_the_database_has_not_is_named(shop: Shop
 
     assert "sources/shop.toml: table.allow: there is no column readers (there are id, name, text" in lacking
     assert "warning" not in right
-    assert f"shop: {_MANY} in 1 container" in right
+    assert f"shop: {MANY} in 1 container" in right
     assert "warning: sources/shop.toml: table.url: the database could not be asked" in away
 
 
@@ -260,8 +192,8 @@ def test_attributes_when_edited_then_a_plan_needs_no_database(shop: ShopProject)
     planned = json.loads(shop.command("plan", "shop", "--json"))
     shop.command("apply", planned["plan"])
 
-    assert (planned["send"], planned["refetch"]) == (_MANY, 0)
-    assert len(shop.search("*", "--filter", "city:Bergen")) == _MANY
+    assert (planned["send"], planned["refetch"]) == (MANY, 0)
+    assert len(shop.search("*", "--filter", "city:Bergen")) == MANY
 
 
 def test_permissions_when_a_column_has_them_then_searches_as_a_user_keep_to_them(shop: ShopProject) -> None:
@@ -317,5 +249,5 @@ def test_row_when_forgotten_then_it_leaves_and_is_not_read_any_more(shop: ShopPr
 
     assert counts.get("fetched", 0) == 0
     assert "row://shop/articles/2" not in {hit["url"] for hit in shop.search("*")}
-    assert len(shop.search("*")) == _MANY - 1
+    assert len(shop.search("*")) == MANY - 1
     assert "forgotten" in shop.command("explain", "row://shop/articles/2")
