@@ -43,7 +43,7 @@ def files(tmp_path: Path, server: Wsgidav) -> FileProject:
     return project
 
 
-@pytest.mark.parametrize("kind", ["wsgidav", "apache"])
+@pytest.mark.parametrize("kind", [pytest.param("wsgidav", marks=pytest.mark.extended), "apache"])
 def test_tree_when_a_server_shows_it_then_has_the_same_hits_as_the_tree_itself(
     tmp_path: Path, kind: str, part_missing: Callable[[str], NoReturn]
 ) -> None:
@@ -153,7 +153,7 @@ def test_password_when_it_is_wrong_then_is_in_no_message_and_nothing_leaves(
 PAGE = b"<html><title>Log in</title><form><input type=password></form></html>"
 
 
-@pytest.mark.parametrize("lost", ["stopped", "login page", "gone"])
+@pytest.mark.parametrize("lost", ["stopped", "login page"])
 def test_root_when_it_is_not_there_then_nothing_leaves_and_the_next_run_is_whole(
     files: FileProject, server: Wsgidav, lost: str
 ) -> None:
@@ -161,8 +161,7 @@ def test_root_when_it_is_not_there_then_nothing_leaves_and_the_next_run_is_whole
     if lost == "stopped":
         server.stop()
     else:
-        status = {"login page": "200 OK", "gone": "410 Gone"}[lost]
-        server.instead = lambda method, path: (status, [("Content-Type", "text/html")], PAGE)
+        server.instead = lambda method, path: ("200 OK", [("Content-Type", "text/html")], PAGE)
     counts = files.crawl(code=3, settled=False)
     said, after_loss = files.command("status", "files"), files.indexed()
     if lost == "stopped":

@@ -285,6 +285,10 @@ def test_listing_when_it_is_of_another_folder_then_is_refused(hostile: Wsgidav) 
     with closing(connect(f"{hostile.url}/sub%20dir")) as connection:
         answer(hostile, BEGIN + FOLDER + name_file("/a.txt") + END)
         assert "does a proxy change its paths" in str(fail(lambda: list_all(connection)))
+        answer(hostile, BEGIN + name_file(f"/%1B[2J%0A{'x' * 9999}") + END)
+        said = str(fail(lambda: list_all(connection)))
+        assert said.isprintable()
+        assert len(said) <= 500
         answer(hostile, BEGIN + FOLDER.replace("/</href>", "/sub%20dir/deep/</href>") + END)
         assert "does not name the folder itself" in str(fail(lambda: list_all(connection)))
 

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+from searchcrawl.terminal import to_one_line
+
+_MOST_CHARACTERS: Final = 500
 
 #: The names from the root to something, each as the server has it; nothing in it is normalised.
 Way = tuple[bytes, ...]
@@ -18,11 +22,12 @@ class RemoteFailure(Exception):
     """Something on a server cannot be had.
 
     ``code`` is a status, as 403 and 503, or one of ``codes.Code``. ``is_absent``: the server says that it is not there, with a
-    session that works. ``transient``: may be had later. The message names neither passwords nor keys.
+    session that works. ``transient``: may be had later. The message names neither passwords nor keys; what servers say in it is
+    cut, and steers no terminal.
     """
 
     def __init__(self, message: str, *, code: int, is_absent: bool = False, transient: bool = False) -> None:
-        super().__init__(message)
+        super().__init__(to_one_line(message)[:_MOST_CHARACTERS])
         self.code = code
         self.is_absent = is_absent
         self.transient = transient
