@@ -1,6 +1,6 @@
 # Two commands do everything for a newcomer: `make demo` and `make test`.
 # Each target installs what it needs: a virtual environment in .venv from the locked requirements,
-# and, as root on Debian, Maven, a JDK, PostgreSQL, MariaDB, Samba, LibreOffice, Chromium, Node, zsh, fish, nginx and wget by apt.
+# and, as root on Debian, Maven, a JDK, PostgreSQL, MariaDB, sshd, Samba, Apache, LibreOffice, Chromium, Node, zsh, fish, nginx and wget by apt.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
