@@ -365,6 +365,9 @@ def places_and_dates(given: bytes) -> None:
 
 
 _WORLD: Final = b"\x01\x01\0\0\0\0\0\x01\0\0\0\0"
+_DESCRIPTOR: Final = "\x01\0\x04\x80" + "\0" * 12 + "\x14\0\0\0" + "\x02\0\xff\xff\xff\xff\0\0"
+#: A file with a name of two letters.
+_LISTED: Final = "\x54" + "\0" * 55 + "\x20\0\0\0" + "\x04" + "\0" * 19 + "a\0b\0"
 
 
 @declare(
@@ -382,6 +385,7 @@ _WORLD: Final = b"\x01\x01\0\0\0\0\0\x01\0\0\0\0"
     ),
     most=65_536,
     raises=(ValueError,),
+    grown=[lambda n: _DESCRIPTOR + ("\0\0\x14\0\x89\0\x12\0" + _WORLD.decode("latin-1")) * n],
 )
 def security_descriptor(body: bytes) -> None:
     find_level(body, READ)
@@ -391,14 +395,19 @@ def security_descriptor(body: bytes) -> None:
 
 @declare(
     *(
-        b"\x68\0\0\0" + b"\0" * 56 + b"\x04\0\0\0" + b"\0" * 16 + b"a\0b\0",
-        b"\x70\0\0\0",
+        _LISTED.encode("latin-1"),
+        b"\x58\0\0\0",
         b"\0" * 8,
         b"\x09\0\x48\0\x10\0\0\0",
     ),
     *(b"\0\xd8", b"/\0", b"\xff\xff\xff\xff", b"\x11\0\x50\0\x10\0\0\0"),
     most=262_144,
     raises=(ValueError,),
+    grown=[
+        lambda n: _LISTED * n,
+        # Each name would reach to the end.
+        lambda n: _LISTED.replace("\x20\0\0\0\x04\0\0", "\x20\0\0\0\0\xff\0") * n,
+    ],
 )
 def share_folder(body: bytes) -> None:
     for read in (read_queried, read_piece, read_controlled, read_opened, read_closed):
