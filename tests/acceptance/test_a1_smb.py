@@ -150,6 +150,32 @@ def test_server_when_it_is_gone_at_the_listing_then_nothing_leaves_and_the_next_
     assert files.indexed() == sorted({*FILES} - {"a.txt"})
 
 
+def test_server_when_it_is_gone_in_the_middle_of_the_listing_then_nothing_leaves_that_is_there(
+    files: SmbProject, forks: Forks
+) -> None:
+    files.fill({f"g/{number}/x.txt": f"this is file number {number} of many" for number in range(30)})
+    files.crawl()
+    known = set(files.indexed())
+    (files.root / "c" / "d.txt").unlink()
+    others = {f"h/{number}/x.txt": f"this is file number {number} of the others" for number in range(30)}
+    files.fill(others)
+    files.settle()
+    files.edit(fetch={"delay_seconds": 0.1, "retries": 0})
+    with started(forks.start(files.folder, "crawl", "files")) as crawling:
+        crawling.until(lambda: sum(row[0] == 200 for name, row in files.rows().items() if name.startswith("h/")) > 2)
+        files.server.kill()
+        code = crawling.wait()
+    left = set(files.indexed())
+    files.server.start()
+    files.edit()
+    files.crawl()
+
+    assert code == 3
+    assert known - {"c/d.txt"} <= left
+    assert len(left - known) < len(others)
+    assert set(files.indexed()) == known - {"c/d.txt"} | {*others}
+
+
 @pytest.mark.extended
 def test_server_when_it_is_started_anew_in_the_reading_then_the_rest_is_read(files: SmbProject, forks: Forks) -> None:
     many = {f"g/{number}.txt": f"this is file number {number} of many" for number in range(40)}
