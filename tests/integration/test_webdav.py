@@ -330,6 +330,18 @@ def test_file_when_a_page_comes_in_its_place_then_is_not_read(hostile: Wsgidav) 
         assert fail(lambda: connection.read((b"a.txt",), 1000)).code == 958
 
 
+@pytest.mark.parametrize(
+    ("path", "status", "is_absent"),
+    [("sub dir", "405 No", True), ("a.txt", "405 No", False), ("a.txt", "204 No", False)],
+)
+def test_file_when_the_server_gives_none_then_only_a_folder_is_said_to_be_in_its_place(
+    hostile: Wsgidav, path: str, status: str, is_absent: bool
+) -> None:
+    hostile.instead = lambda method, target: (status, [], b"") if method == "GET" else None
+    with closing(connect(hostile.url)) as connection:
+        assert fail(lambda: connection.read((path.encode(),), 1000)).is_absent == is_absent
+
+
 def test_file_when_it_changes_while_it_is_read_then_is_read_again(hostile: Wsgidav) -> None:
     path = hostile.root / "a.txt"
     times = [0]

@@ -26,7 +26,8 @@ _SCHEMES: Final = {"dav": "http", "davs": "https"}
 _MULTI_STATUS: Final = 207
 _GONE: Final = frozenset({404, 410})
 #: Of a server, or of a part of it, that knows no PROPFIND.
-_NO_WEBDAV: Final = frozenset({405, 501})
+_NOT_ALLOWED: Final = 405
+_NO_WEBDAV: Final = frozenset({_NOT_ALLOWED, 501})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 #: So often a file that changes while it is read is read.
 _TRIES: Final = 3
@@ -87,16 +88,16 @@ class DavConnection:
         for _ in range(_TRIES):
             target = self._build_target(way)
             with self._client.send("GET", target) as answer:
-                if self._is_with_slash(answer, target):
-                    raise _build_absence("is a folder")
-                if answer.status != 200:
-                    raise self._fail(answer)
-                body = answer.read_whole(most_bytes)
+                body = answer.read_whole(most_bytes) if answer.status == 200 else b""
                 if body is None:
                     raise TooLarge
+            if answer.status not in {200, _NOT_ALLOWED} and not self._is_with_slash(answer, target):
+                raise self._fail(answer)
             after = self._look(way)
             if after.thing.is_folder:
                 raise _build_absence("is a folder")
+            if answer.status != 200:
+                raise self._fail(answer)
             is_whole = answer.has_end or after.length in {None, len(body)}
             if is_whole and (after == before or after.describes(answer, body)):
                 return RemoteFile(body=body, headers=after.build_headers())
@@ -130,6 +131,8 @@ class DavConnection:
                 yield answer
                 return
             is_folder = self._is_with_slash(answer, target)
+        if answer.status in _NO_WEBDAV:
+            raise RemoteFailure(f"{describe_code(answer.status)}: there is no WebDAV", code=answer.status)
         if not is_folder:
             raise self._fail(answer)
         with self._client.send("PROPFIND", f"{target}/", body=_BODY, headers=headers) as answer:
@@ -217,8 +220,6 @@ def _find_date(answer: Answer) -> int:
 
 def _build_failure(status: int, what: str = "") -> RemoteFailure:
     """The failure of what is answered with a status; one that is none of HTTP means nothing."""
-    if status in _NO_WEBDAV:
-        return RemoteFailure(f"{what}{describe_code(status)}: there is no WebDAV", code=status)
     if 400 <= status < 600:
         text = f"{what}the server says {describe_code(status)}"
         return RemoteFailure(text, code=status, is_absent=status in _GONE, transient=is_retried(status))
