@@ -20,7 +20,7 @@ def statements(database: Database, *containing: str) -> Iterator[list[str]]:
     """The statements that were executed meanwhile, those with one of these texts; READ counts the members read."""
     found: list[str] = []
     READ.clear()
-    engine = database._engine
+    engines = {each.pool: each for each in (database._writer, database._reader, database._engine)}.values()
     original = keys.KeyedDocument._make
 
     def noted(_connection: object, _cursor: object, statement: str, *_: object) -> None:
@@ -31,10 +31,12 @@ def statements(database: Database, *containing: str) -> Iterator[list[str]]:
         READ.append(("member", 1))
         return original(row)
 
-    event.listen(engine, "before_cursor_execute", noted)
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", noted)
     keys.KeyedDocument._make = make  # type: ignore[method-assign]  # counts what is read
     try:
         yield found
     finally:
         keys.KeyedDocument._make = original  # type: ignore[method-assign]
-        event.remove(engine, "before_cursor_execute", noted)
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", noted)

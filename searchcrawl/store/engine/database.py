@@ -140,6 +140,7 @@ class Database:
         """Closes all connections; a connection in use is closed when its transaction has ended."""
         self._closed = True
         self._engine.dispose()
+        self._writer.dispose()
 
     @contextmanager
     def _connect(self, engine: Engine) -> Iterator[Connection]:

@@ -10,6 +10,7 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    Integer,
     Select,
     bindparam,
     create_engine,
@@ -42,6 +44,9 @@ from searchcrawl.store.statements import unindexed
 _BUSY_TIMEOUT_SECONDS: Final = 5
 #: The pause between two tries to have a log, each of which is quick.
 _LOG_PAUSE_SECONDS: Final = 0.02
+#: The most memory that the pages of the file take in the connection that writes, and in each of those that read.
+_WRITER_KIB: Final = 32_000
+_READER_KIB: Final = 8_000
 #: SQLITE_BUSY, SQLITE_LOCKED and SQLITE_PROTOCOL (a race for the log's locks); extended codes are in the higher bytes.
 _LOCKED: Final = frozenset({5, 6, 15})
 #: SQLite opens a file by making another beside it; on a full disk it calls that an I/O error.
@@ -64,19 +69,13 @@ class SqliteDialect(Dialect):
             except OSError as error:
                 raise StoreError(f"store {url.render_as_string()}: {error}") from error
             url = url.set(database=str(path))
-        engine = create_engine(
-            url,
-            connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "isolation_level": None, "check_same_thread": False},
-            pool_size=8,
-            # Error messages must not quote the text of pages.
-            hide_parameters=True,
-        )
-        event.listen(engine, "connect", _configure)
-        event.listen(engine, "begin", _begin)
-        return engine
+        # The one that was used last, whose cache is warm; the others hold little.
+        return _build_engine(url, cache_kib=_READER_KIB, pool_size=8, pool_use_lifo=True)
 
     def build_reader_and_writer(self, engine: Engine) -> tuple[Engine, Engine]:
-        return engine, engine.execution_options(immediate=True)
+        # What another connection writes empties the cache of a connection: all that is written goes through one of its own.
+        writer = _build_engine(engine.url, cache_kib=_WRITER_KIB, pool_size=1, max_overflow=0)
+        return engine, writer.execution_options(immediate=True)
 
     def find_folder(self, url: URL) -> Path | None:
         return Path(url.database).parent if url.database and url.database != ":memory:" else None
@@ -105,6 +104,13 @@ class SqliteDialect(Dialect):
         if name.startswith(_OF_FILES) and url is not None and url.database:
             reasons += _find_refusal(Path(url.database))
         return f"{cause} ({': '.join(reasons)})" if reasons else str(cause)
+
+    def is_among(self, column: Column[Any], values: Sequence[Any]) -> ColumnElement[bool]:
+        """Passes numbers as one parameter: hundreds of them take SQLAlchemy longer than SQLite takes to find their rows."""
+        if not isinstance(column.type, Integer):
+            return super().is_among(column, values)
+        each = func.json_each(bindparam(None, self.pack_numbers(values))).table_valued("value", name="each")
+        return column.in_(select(each.c.value))
 
     def pick_of_each(self, wanted: str, pick: Callable[[ColumnElement[int]], Select[int]]) -> Select[int]:
         # It has no LATERAL; a subquery for one value may refer to the row outside.
@@ -147,15 +153,28 @@ def _find_refusal(path: Path) -> list[str]:
     return [f"{refused[0].name}: {os.strerror(errno.EACCES)}"] if refused else []
 
 
-def _configure(connection: object, _record: object) -> None:
-    cursor = connection.cursor()  # type: ignore[attr-defined]  # the driver's own connection
+def _build_engine(url: URL, *, cache_kib: int, **pool: Any) -> Engine:
+    engine = create_engine(
+        url,
+        connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "isolation_level": None, "check_same_thread": False},
+        # Error messages must not quote the text of pages.
+        hide_parameters=True,
+        **pool,
+    )
+    event.listen(engine, "connect", partial(_configure, cache_kib=cache_kib))
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _configure(connection: Any, _record: object, *, cache_kib: int) -> None:
+    cursor = connection.cursor()
     _keep_log(cursor)
     # FULL: a commit is on the disk before anything follows from it, such as a request, a delivery or a deleted file.
     cursor.execute("PRAGMA synchronous = FULL")
     # At 32 MB of log instead of 4: pages that many groups change are copied once, which halves the bytes written.
     cursor.execute("PRAGMA wal_autocheckpoint = 8000")
     cursor.execute("PRAGMA foreign_keys = ON")
-    cursor.execute("PRAGMA cache_size = -32000")
+    cursor.execute(f"PRAGMA cache_size = -{cache_kib}")
     cursor.execute("PRAGMA temp_store = MEMORY")
     cursor.close()
 
