@@ -34,6 +34,8 @@ from searchcrawl.store.urls.url_table import Settled
 
 #: The version of what cannot be told from another one yet.
 _UNKNOWN: Final = 0
+#: The code of what was read.
+_READ: Final = 200
 #: The codes of containers that may not be read.
 _DENIED: Final = frozenset({401, 403})
 _UNDER_WAY: Final = frozenset({FetchState.FETCHING, FetchState.ALONE})
@@ -53,13 +55,16 @@ def to_version(token: bytes) -> int:
 class _Compared:
     """What a part says that the table does not: new things by key, known rows by id, each with its version."""
 
-    container_id: int
+    container: _Open
     fresh: dict[int, int] = field(default_factory=dict)
     changed: dict[int, int] = field(default_factory=dict)
     #: known rows that the source file refuses by what the lister alone knows, each with the rule
     refused: dict[int, str] = field(default_factory=dict)
     #: those that are read again although they are as they were
     again: list[int] = field(default_factory=list)
+    #: all of these rows that the container has, and those that another one has, or none
+    here: list[int] = field(default_factory=list)
+    elsewhere: list[ListedRow] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -67,6 +72,8 @@ class _Open:
     """A container that is being read: what it named so far."""
 
     container_id: int
+    #: so many rows of its own, each once
+    rows: int = 0
     children: set[int] = field(default_factory=set)
     #: containers in it that the source file refuses, each with the rule
     refused: dict[str, str] = field(default_factory=dict)
@@ -83,6 +90,8 @@ class ListedRows:
         self._run = run
         self._listed = bytearray()
         self._open: dict[str, _Open] = {}
+        #: containers of which another one has taken rows since
+        self._robbed = set[int]()
         self._compared: list[_Compared] = []
         self._staged: list[tuple[ListedPart, _Open]] = []
         self._ended: list[tuple[_Open, ListingEnd]] = []
@@ -93,44 +102,64 @@ class ListedRows:
         """What the parts name for the first time, to be admitted."""
         self._compared, self._staged = [], []
         found = []
-        opened: dict[str, _Open] = {}
+        opened = self._find_containers(transaction, parts)
         for part in parts:
-            one = opened.get(part.url) or self._open.get(part.url)
-            if one is None:
-                (container_id,) = sitemap_table.add(transaction, self._run.source_id, [part.url])
-                one = opened[part.url] = _Open(container_id)
+            one = opened[part.url]
             self._staged.append((part, one))
-            if part.children:
-                children = sitemap_table.add(
-                    transaction, self._run.source_id, part.children, parent_id=one.container_id
-                )
-                listing_table.set_parent(transaction, children, one.container_id)
-                one.children.update(children)
-            if part.entries:
-                found.append(self._compare(transaction, part, one))
+            new = self._compare(transaction, part, one) if part.entries else None
+            if new is not None:
+                found.append(new)
         return found
 
-    def _compare(self, transaction: Transaction, part: ListedPart, one: _Open) -> FoundLinks:
+    def _find_containers(self, transaction: Transaction, parts: Sequence[ListedPart]) -> dict[str, _Open]:
+        """The containers of parts, by URL; those in them are noted."""
+        source_id = self._run.source_id
+        named = {part.url for part in parts} - self._open.keys()
+        rows = listing_table.find_containers(transaction, source_id, [*named, *(c for p in parts for c in p.children)])
+        ids = {url: rows[url].id for url in named if url in rows}
+        if unknown := named - ids.keys():
+            ids |= sitemap_table.find_or_add(transaction, source_id, unknown)
+        opened = {url: _Open(container_id) for url, container_id in ids.items()}
+        opened |= {part.url: self._open[part.url] for part in parts if part.url in self._open}
+        for part in parts:
+            one = opened[part.url]
+            known = [rows[url] for url in part.children if url in rows]
+            fresh = [url for url in part.children if url not in rows]
+            others = [row.id for row in known if row.parent_id != one.container_id]
+            # One whose own parts came with these is there, without a parent.
+            others += sitemap_table.add(transaction, source_id, fresh, parent_id=one.container_id) if fresh else []
+            listing_table.set_parent(transaction, others, one.container_id)
+            one.children.update(others, (row.id for row in known))
+        return opened
+
+    def _compare(self, transaction: Transaction, part: ListedPart, one: _Open) -> FoundLinks | None:
+        """Notes what a part says that the table does not; what is to be admitted, None for nothing."""
         entries = {urls.key(entry.url): entry for entry in part.entries}
         known = listing_table.find_rows(transaction, self._run.source_id, list(entries))
-        compared = _Compared(one.container_id)
+        compared, container_id = _Compared(one), one.container_id
         links, refusals = [], dict[str, str]()
-        for key, entry in entries.items():
-            row, version = known.get(key), to_version(entry.token)
-            if entry.refusal is not None and entry.url.endswith("/"):
-                one.refused[entry.url] = entry.refusal
+        for key, (url, token, refusal) in entries.items():
+            row, version = known.get(key), to_version(token)
+            if refusal is not None and url.endswith("/"):
+                one.refused[url] = refusal
             if row is not None:
-                self._mark(row.id)
-                self._compare_row(row, version, entry.refusal, compared)
-                continue
-            if not self._run.source.finds_urls:
-                continue
-            compared.fresh[key] = version
-            links.append(Link(entry.url))
-            if entry.refusal is not None:
-                refusals[entry.url] = entry.refusal
+                is_here = row.sitemap_id == container_id
+                if is_here:
+                    compared.here.append(row.id)
+                else:
+                    compared.elsewhere.append(row)
+                # What most rows of most runs are: read well, and as they were.
+                if not (is_here and row.version == version != _UNKNOWN and row.code == _READ and refusal is None):
+                    self._compare_row(row, version, refusal, compared)
+                elif self._verify_runs:
+                    self._verify(row, compared)
+            elif self._run.source.finds_urls:
+                compared.fresh[key] = version
+                links.append(Link(url))
+                if refusal is not None:
+                    refusals[url] = refusal
         self._compared.append(compared)
-        return FoundLinks(None, part.depth, links, is_normalised=True, refusals=refusals)
+        return FoundLinks(None, part.depth, links, is_normalised=True, refusals=refusals) if links else None
 
     def _compare_row(self, row: ListedRow, version: int, refusal: str | None, compared: _Compared) -> None:
         if row.fetch_state in _UNDER_WAY:
@@ -141,12 +170,17 @@ class ListedRows:
                 compared.refused[row.id] = refusal
             return
         was_refused = row.code == Code.OUTSIDE_BOUNDARY and not (row.rule or "").startswith(_BY_URL)
-        is_same = row.version == version != _UNKNOWN and row.sitemap_id == compared.container_id
+        is_same = row.version == version != _UNKNOWN and row.sitemap_id == compared.container.container_id
         # Its last reading found nothing: what is listed again may have the token of before.
         was_gone = row.code == Code.NO_LONGER_LISTED
         if not is_same or was_refused or was_gone:
             compared.changed[row.id] = version
-        elif self._verify_runs and (row.id + self._run.id) % self._verify_runs == 0:
+        else:
+            self._verify(row, compared)
+
+    def _verify(self, row: ListedRow, compared: _Compared) -> None:
+        under_way = row.fetch_state in _UNDER_WAY
+        if self._verify_runs and not under_way and (row.id + self._run.id) % self._verify_runs == 0:
             compared.again.append(row.id)
 
     def write(self, transaction: Transaction, find_row: Callable[[int], int | None]) -> Mapping[str, int]:
@@ -154,9 +188,8 @@ class ListedRows:
         counts: Mapping[str, int] = {}
         for compared in self._compared:
             added = {row: version for key, version in compared.fresh.items() if (row := find_row(key)) is not None}
-            for row in added:
-                self._mark(row)
-            listing_table.set_versions(transaction, compared.container_id, {**added, **compared.changed})
+            compared.here += added
+            listing_table.set_versions(transaction, compared.container.container_id, {**added, **compared.changed})
             url_table.reopen(transaction, [*compared.changed, *compared.again])
             if compared.refused:
                 counts = _refuse(transaction, self._run, compared.refused)
@@ -165,6 +198,7 @@ class ListedRows:
 
     def note_commit(self) -> None:
         """Remembers what the last transaction wrote, and ends containers that were read. Raises StoreError, LeaseLost."""
+        self._mark_all()
         for part, one in self._staged:
             self._open[part.url] = one
             if part.end is not None:
@@ -176,27 +210,32 @@ class ListedRows:
         # Most containers have few things: a transaction for each would cost more than these.
         whole = [one.container_id for one, end in ended if end.whole and end.refusal is None]
         children = self._run.read(listing_table.group_children, whole)
+        rows = self._run.read(listing_table.count_rows, whole)
         for one, end in ended:
             if end.refusal is not None:
                 self._refuse_container(one.container_id, end.refusal)
             elif end.whole:
-                self._leave(one, children.get(one.container_id, ()))
+                self._leave(one, children.get(one.container_id, ()), rows.get(one.container_id, 0))
             elif end.code in _DENIED:
                 self._ask_below(one.container_id)
         reach("listing.end")
         self._run.write_counted(self._write_ends, ended)
 
     def _write_ends(self, transaction: Transaction, ended: Sequence[tuple[_Open, ListingEnd]]) -> Mapping[str, int]:
-        now_ms = clock.now_ms()
+        readings = {}
         for one, end in ended:
             code = Code.OUTSIDE_BOUNDARY if end.refusal is not None else end.code
-            reading = ListingEnd(code=int(code), error=end.refusal or end.error, mark=end.mark)
-            listing_table.end(transaction, one.container_id, reading, run_id=self._run.id, now_ms=now_ms)
+            readings[one.container_id] = ListingEnd(code=int(code), error=end.refusal or end.error, mark=end.mark)
+        listing_table.end(transaction, readings, run_id=self._run.id, now_ms=clock.now_ms())
         return {FAILED_LISTINGS: sum(end.is_failure for _, end in ended)}
 
-    def _leave(self, one: _Open, children: Sequence[int]) -> None:
-        """Has all looked for that a container does not name any more, in it and in the containers that have left it."""
-        self._look_for(one.container_id)
+    def _leave(self, one: _Open, children: Sequence[int], rows: int) -> None:
+        """Has all looked for that a container does not name any more, in it and in the containers that have left it.
+
+        ``rows`` is how many rows it has in the table: where it named so many of its own, it named all of them.
+        """
+        if one.rows != rows or one.container_id in self._robbed:
+            self._look_for(one.container_id)
         run = self._run
         refused = run.read(listing_table.find_ids, run.source_id, list(one.refused)) if one.refused else {}
         for url, container_id in refused.items():
@@ -238,11 +277,23 @@ class ListedRows:
                     run.write_counted(_refuse_page, run=run, refused=dict.fromkeys(page, refusal))
             below = run.read(listing_table.find_children, below)
 
-    def _mark(self, row_id: int) -> None:
-        place = row_id >> 3
+    def _mark_all(self) -> None:
+        for compared in self._compared:
+            compared.container.rows += sum(map(self._mark, compared.here))
+            for row in compared.elsewhere:
+                self._mark(row.id)
+                if row.sitemap_id is not None:
+                    self._robbed.add(row.sitemap_id)
+
+    def _mark(self, row_id: int) -> bool:
+        """Marks a row as listed; whether it was not before."""
+        place, bit = row_id >> 3, 1 << (row_id & 7)
         if place >= len(self._listed):
             self._listed.extend(bytes(max(place + 1 - len(self._listed), 1 << 12)))
-        self._listed[place] |= 1 << (row_id & 7)
+        if self._listed[place] & bit:
+            return False
+        self._listed[place] |= bit
+        return True
 
     def _is_marked(self, row_id: int) -> bool:
         place = row_id >> 3
