@@ -37,6 +37,7 @@ from searchcrawl.sources.loading import (
 )
 from searchcrawl.sources.project import Project
 from searchcrawl.store import source_table
+from searchcrawl.store.engine import written_tables
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import job_table, run_table
 from searchcrawl.store.runs import lease as leases
@@ -54,6 +55,11 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 _MOST_SUSPECTS_SHOWN: Final = 10
+#: Tables that say nothing of documents, of links and of what became of URLs; and what the end of a run makes of these.
+_ASIDE: Final = frozenset({
+    "batches", "host_owners", "hosts", "leases", "runs", "segments", "sitemaps", "sources",
+    "anchors", "host_blocks", "host_languages", "host_titles",
+})  # fmt: skip
 # malloc.h of glibc
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
@@ -125,6 +131,8 @@ class Run:
     files: Files = field(default_factory=Files)
     exit_code: int | None = None
     counts: Counter[str] = field(default_factory=Counter)
+    #: how many transactions of the run have changed what the end of a run looks at (``delivery.closing``)
+    changes: int = 0
     #: URLs of the run whose rows were deleted, by class
     forgotten: Counter[str] = field(default_factory=Counter)
     #: by the boot clock: before it no other process takes the lease
@@ -222,17 +230,19 @@ class Run:
     ) -> T:
         """See ``write``; ``work`` returns what it adds to the counters, too."""
 
-        def under_lease(transaction: Transaction) -> tuple[T, Counter[str], Counter[str], int]:
+        def under_lease(transaction: Transaction) -> tuple[T, Counter[str], Counter[str], int, set[str]]:
             leases.check(transaction, self.lease)
             tally = self._open_tally(transaction)
+            written = written_tables.note_tables(transaction)
             result, counted = work(transaction)
             added = sum_up(counted, tally.changes)
             if any(added.values()) or unwritten is not None:
                 run_table.add_counts(transaction, self.id, sum_up(added, unwritten or {}))
-            return result, added, tally.forgotten, self._beat(transaction, if_late=True)
+            return result, added, tally.forgotten, self._beat(transaction, if_late=True), written
 
-        result, added, forgotten, until_ms = self.database.write(under_lease)
+        result, added, forgotten, until_ms, written = self.database.write(under_lease)
         with self._counting:
+            self.changes += not written <= _ASIDE
             self.counts.update(added)
             self.forgotten.update(forgotten)
         # The heartbeat may have renewed it since.

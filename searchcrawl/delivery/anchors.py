@@ -38,7 +38,7 @@ from searchcrawl.wording import counted
 logger = logging.getLogger(__name__)
 
 #: To be raised where the same links give other texts (``rules.host_texts``): they are collected anew.
-_VERSION: Final = 2
+VERSION: Final = 2
 #: Documents that a transaction freezes the texts of.
 _PART: Final = 500
 #: Behind all row ids.
@@ -52,7 +52,7 @@ def freeze_anchors(run: Run, freeze_titles: Callable[[TitleCounts], bool] = lamb
     theirs. Raises StoreError, LeaseLost, and what it raises.
     """
     preserve = run.project.cache.preserve
-    state = f"{run.read(anchor_table.describe, source_id=run.source_id)} {preserve} {_VERSION}"
+    state = f"{run.read(anchor_table.describe, source_id=run.source_id)} {preserve} {VERSION}"
     if run.read(source_table.find, run.source_id, "anchors") == state:
         return False
     # Else it would depend on the order of the visits which documents still have a record to be sent again.

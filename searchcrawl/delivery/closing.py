@@ -13,14 +13,16 @@ from enum import Enum
 from functools import partial
 from typing import Final, NamedTuple
 
+import xxhash
+
+from searchcrawl import __version__
 from searchcrawl.commit.near_copies import settle_near_copies
 from searchcrawl.commit.orphans import settle_orphans
 from searchcrawl.commit.retention import purge_old
 from searchcrawl.commit.shared_copies import settle_shared_copies
 from searchcrawl.comparison.look import count_differing
 from searchcrawl.counters import DIFFERING, LOOKED_AT, PAST_LIMITS, UNSENT_REMOVALS
-from searchcrawl.delivery import delivery_queue, removals
-from searchcrawl.delivery.anchors import freeze_anchors
+from searchcrawl.delivery import anchors, delivery_queue, removals
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.freezing import (
     COMMON_BLOCKS,
@@ -35,7 +37,7 @@ from searchcrawl.exceptions import DeliveryError
 from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.run import Run
-from searchcrawl.store import removal_table
+from searchcrawl.store import removal_table, source_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.states import EndReason, Leaving
 from searchcrawl.wording import counted
@@ -59,6 +61,8 @@ class Closing:
     sender: BatchSender
     reason: str
     hand_over: Callable[[], None]
+    #: ``Run.changes`` when it began
+    changes: int = 0
 
     @property
     def run(self) -> Run:
@@ -90,8 +94,26 @@ class Closing:
         if batch is not None and not self.run.is_index_away:
             self.sender.deliver(batch)
 
+    def note(self) -> None:
+        """Notes that all steps were taken, where nothing has changed what they look at since the first of them began.
+
+        It holds for the next process that takes the source: each one that may write raises the fence.
+        """
+        run = self.run
+        if run.changes == self.changes:
+            run.write(source_table.note, run.source_id, closed=_describe(run, run.lease.fence))
+
+    def _is_as_before(self) -> bool:
+        """Whether all steps were taken by the process before, and neither that one nor this has changed anything since."""
+        run = self.run
+        if run.changes:
+            return False
+        return bool(run.read(source_table.find, run.source_id, "closed") == _describe(run, run.lease.fence - 1))
+
     def _is_taken(self, step: ClosingStep) -> bool:
         if step.asks_index and self.run.is_index_away:
+            return False
+        if step.of_documents and self._is_as_before():
             return False
         return step.where is Where.ALWAYS or (self.is_completed if step.where is Where.COMPLETED else self.saw_all)
 
@@ -104,6 +126,18 @@ class ClosingStep(NamedTuple):
     work: Callable[[Closing], object]
     #: it is left out while the index is away
     asks_index: bool = False
+    #: what it does depends on the documents of the source, their links and what became of URLs, and on what ``_describe``
+    #: names: it is left out where all of that is as the last completed run left it
+    of_documents: bool = False
+
+
+def _describe(run: Run, fence: int) -> str:
+    """The process with this fence, and what steps depend on besides the table."""
+    source = run.source
+    keys = source.lifecycle.orphans, source.lifecycle.remove_on, source.copies.near, run.project.cache.preserve
+    starts = [start.url for start in run.starts]
+    found = repr((__version__, anchors.VERSION, run.fingerprint, keys, starts))
+    return f"{fence} {xxhash.xxh3_64_hexdigest(found.encode('utf-8', 'surrogatepass'))}"
 
 
 def _settle_near_copies(closing: Closing) -> None:
@@ -112,7 +146,7 @@ def _settle_near_copies(closing: Closing) -> None:
 
 
 def _freeze_anchors(closing: Closing) -> bool:
-    return freeze_anchors(closing.run, partial(freeze, closing.run, closing.sender.cache, COMMON_TITLES))
+    return anchors.freeze_anchors(closing.run, partial(freeze, closing.run, closing.sender.cache, COMMON_TITLES))
 
 
 def _mark_orphans(closing: Closing) -> bool:
@@ -145,22 +179,28 @@ def _purge(closing: Closing) -> None:
 #: Before the last batch is sealed. Near copies that were not sent yet need not be, and what is on most pages makes none.
 BEFORE_LAST_BATCH: Final = (
     ClosingStep(
-        "blocks of hosts", Where.COMPLETED, lambda closing: freeze(closing.run, closing.sender.cache, COMMON_BLOCKS)
+        "blocks of hosts",
+        Where.COMPLETED,
+        lambda closing: freeze(closing.run, closing.sender.cache, COMMON_BLOCKS),
+        of_documents=True,
     ),
     ClosingStep(
-        "usual languages", Where.COMPLETED, lambda closing: freeze(closing.run, closing.sender.cache, COMMON_LANGUAGES)
+        "usual languages",
+        Where.COMPLETED,
+        lambda closing: freeze(closing.run, closing.sender.cache, COMMON_LANGUAGES),
+        of_documents=True,
     ),
-    ClosingStep("near copies", Where.ALL_SEEN, _settle_near_copies),
+    ClosingStep("near copies", Where.ALL_SEEN, _settle_near_copies, of_documents=True),
     ClosingStep(
         "shared copies", Where.ALWAYS, lambda closing: settle_shared_copies(closing.run, gives_way=closing.saw_all)
     ),
-    ClosingStep("texts of links", Where.COMPLETED, _freeze_anchors),
+    ClosingStep("texts of links", Where.COMPLETED, _freeze_anchors, of_documents=True),
 )
 
 #: Once the index has the last batch.
 AFTER_LAST_BATCH: Final = (
-    ClosingStep("orphans", Where.COMPLETED, _replace_orphans),
-    ClosingStep("texts of links of orphans", Where.COMPLETED, _freeze_anchors_without_orphans),
+    ClosingStep("orphans", Where.COMPLETED, _replace_orphans, of_documents=True),
+    ClosingStep("texts of links of orphans", Where.COMPLETED, _freeze_anchors_without_orphans, of_documents=True),
     ClosingStep("handing over", Where.ALWAYS, lambda closing: closing.hand_over()),
     # Those that others have listed anew since.
     ClosingStep("shared copies again", Where.ALWAYS, _send_shared_copies),
@@ -177,6 +217,7 @@ AFTER_LAST_BATCH: Final = (
         lambda closing: look_at_end(closing.run, closing.sender.receiver),
         asks_index=True,
     ),
+    ClosingStep("note", Where.COMPLETED, Closing.note, asks_index=True),
 )
 
 #: Of a run that delivers nothing: the same decisions, and nothing is carried out (D11, H6).

@@ -140,7 +140,7 @@ class DeliveryThread:
         """
         self._retry.limit_to_end()
         self._sender.hurry()
-        self._closing = replace(self._closing, reason=reason)
+        self._closing = replace(self._closing, reason=reason, changes=self._run.changes)
         if self._run.shutdown.failure is None and self._run.delivers:
             try:
                 self._closing.take(closing.BEFORE_LAST_BATCH)

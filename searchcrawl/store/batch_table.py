@@ -35,6 +35,7 @@ from searchcrawl.store.documents.document_events import (
 )
 from searchcrawl.store.documents.presence import IS_CACHED, IS_REFUSED, IS_REMOVING, IS_SENDING, is_in
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.written_tables import MOVES_ALONE
 from searchcrawl.store.many_rows import count_rows, find_among, has_row, read_page, write_parts, write_rows
 from searchcrawl.store.run_schema import batches
 from searchcrawl.store.runs.run_table import draw_log_number
@@ -120,7 +121,8 @@ def seal_documents(transaction: Transaction, source_id: int, run_id: int, now_ms
         return None
     batch = add_batch(transaction, source_id, run_id, now_ms)
     statement = update(documents).where(ready).values(**SEALED.values, batch_id=batch.number)
-    transaction.execute(statement, {"log_seq": draw_log_number(transaction, source_id)})
+    number = {"log_seq": draw_log_number(transaction, source_id)}
+    transaction.execute(statement, number, execution_options=MOVES_ALONE)
     return batch
 
 
@@ -182,7 +184,12 @@ def find_without_receipt(transaction: Transaction, number: int, *, after: int, l
     return [BatchDocument._make(row) for row in transaction.execute(query)]
 
 
-_ACCEPT: Final = update(documents).where(documents.c.url_id == bindparam("row_id")).values(ACKNOWLEDGED.values)
+_ACCEPT: Final = (
+    update(documents)
+    .where(documents.c.url_id == bindparam("row_id"))
+    .values(ACKNOWLEDGED.values)
+    .execution_options(**MOVES_ALONE)
+)
 
 
 def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> None:

@@ -124,7 +124,8 @@ def write_rows(transaction: Transaction, statement: UpdateBase, rows: Sequence[_
     """
     if rows:
         sql, arrange = _compile(statement, transaction.dialect, tuple(rows[0]))
-        transaction.exec_driver_sql(sql, [arrange(row) for row in rows])
+        options = statement.get_execution_options()
+        transaction.exec_driver_sql(sql, [arrange(row) for row in rows], execution_options=options)
 
 
 def upsert_rows(

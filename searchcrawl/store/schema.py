@@ -55,6 +55,8 @@ sources = Table(
     Column("orphans", SmallInteger, nullable=False, server_default="0"),
     Column("recrawl", Text),  # Why rows are to be visited without validators since the last completed run (recrawl).
     Column("anchors", Text),  # What texts of links were frozen from (documents.anchor_table); null: that has changed.
+    # What the steps at the end of the last completed run depend on, with its fence (delivery.closing); null: not known.
+    Column("closed", Text),
     Column("forgotten", Text),  # The list of forgotten URLs that all rows agree with (rules.forgotten.digest).
     Column(
         "registered", Text

@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 
 from searchcrawl.codes import REFUSED
+from searchcrawl.store import source_table
 from searchcrawl.store.documents import segment_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.many_rows import count_rows
@@ -113,6 +114,8 @@ def _select_shared(table: Table, source_id: int) -> Select[*tuple[Any, ...]]:
 def _prepare(transaction: Transaction, *, source_id: int | None) -> None:
     if source_id is not None:
         segment_table.begin(transaction, source_id)
+        # Fences begin anew in it.
+        source_table.note(transaction, source_id, closed=None)
     _before.create(transaction)
     columns = urls.c.id, urls.c.fetch_state, urls.c.code, documents.c.indexed_version, documents.c.state
     rows = select(*columns).select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))

@@ -32,6 +32,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from searchcrawl.exceptions import OtherRevision, StoreAway, StoreError, StoreLocked
 from searchcrawl.failpoints import reach
+from searchcrawl.store.engine import written_tables
 from searchcrawl.store.engine.dialect import load_dialect
 from searchcrawl.store.engine.outage_retry import OutageRetry
 from searchcrawl.store.run_schema import ALL_TABLES
@@ -67,6 +68,7 @@ class Database:
         with self._translate_errors():
             self._engine = self._dialect.build_engine(parsed, root)
         self._reader, self._writer = self._dialect.build_reader_and_writer(self._engine)
+        written_tables.listen(self._writer)
         self._engine_url = self._engine.url
         #: Where the file of an SQLite database is.
         self.folder = self._dialect.find_folder(self._engine.url)
@@ -188,7 +190,7 @@ class Database:
 
 
 #: The revision of tables and views: to be raised by whoever changes one of them.
-REVISION: Final = 41
+REVISION: Final = 42
 #: The table with the revision, in one row.
 REVISIONS: Final = Table("revision", MetaData(), Column("number", Integer, nullable=False))
 #: Where revisions before 37 have theirs.
