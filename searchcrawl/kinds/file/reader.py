@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from errno import EACCES, ELOOP, EPERM
-from functools import partial
+from functools import cache, partial
 from threading import Lock
 from typing import Final
 
 from searchcrawl import clock
-from searchcrawl.answer_headers import Permissions, encode_permissions, encode_value
+from searchcrawl.answer_headers import Level, Permissions, encode_permissions, encode_value
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.kinds.file import names
@@ -41,6 +41,8 @@ _DENIED: Final = 403
 #: So often a file that changes while it is read is read.
 _TRIES: Final = 3
 _PIECE_BYTES: Final = 1 << 20
+#: Who may pass the folders above a root, by its path.
+FindLevels = Callable[[bytes], Sequence[Level]]
 
 
 class FileReader:
@@ -58,12 +60,14 @@ class FileReader:
     def read(self, requests: Sequence[ReadRequest]) -> Sequence[Read | Unread]:
         """What the files hold, with their owner, path, dates and permissions as headers."""
         found: dict[int, Read | Unread] = {}
+        # Of all that is read together they are looked at once.
+        find_above = cache(_list_levels)
         remote = defaultdict[Root, list[int]](list)
         for place, request in enumerate(requests):
             if names.is_remote(request.url) and (root := find_root(self._roots, request.url)) is not None:
                 remote[root].append(place)
             else:
-                found[place] = self._read(request)
+                found[place] = self._read(request, find_above)
         for root, places in remote.items():
             answers = self._remote.read(root, [requests[place] for place in places])
             found |= zip(places, answers, strict=True)
@@ -77,7 +81,7 @@ class FileReader:
         for jail in jails:
             jail.close()
 
-    def _read(self, request: ReadRequest) -> Read | Unread:
+    def _read(self, request: ReadRequest, find_above: FindLevels) -> Read | Unread:
         try:
             path = names.to_path(request.url)
         except InvalidUrl as error:
@@ -95,7 +99,7 @@ class FileReader:
                 refusal = self._find_refusal(jail, way)
                 if refusal is not None:
                     return self._say_gone(jail, refusal)
-            return self._read_file(jail, path, way)
+            return self._read_file(jail, path, way, find_above)
         except Barred as barred:
             if barred.hides:
                 return Unread(code=Code.READ_ERROR, error=barred.reason)
@@ -140,9 +144,10 @@ class FileReader:
                 return refusal
         return None
 
-    def _read_file(self, jail: Jail, path: bytes, way: Sequence[bytes]) -> Read | Unread:
+    def _read_file(self, jail: Jail, path: bytes, way: Sequence[bytes], find_above: FindLevels) -> Read | Unread:
+        is_known = self._table.find_permissions("file") != "none"
         for _ in range(_TRIES):
-            levels = self._start_levels(jail)
+            levels = Levels(find_above(jail.path)) if is_known else None
             with jail.open_file(way, levels) as file:
                 body = self._read_body(file)
                 if body is None:
@@ -162,9 +167,6 @@ class FileReader:
             left -= len(piece)
         return b"".join(pieces) if left > 0 else None
 
-    def _start_levels(self, jail: Jail) -> Levels | None:
-        return None if self._table.find_permissions("file") == "none" else Levels(tuple(list_levels_above(jail.path)))
-
     def _build_headers(self, path: bytes, file: OpenFile, levels: Levels | None) -> tuple[tuple[bytes, bytes], ...]:
         owner = find_user(file.facts.st_uid) or str(file.facts.st_uid)
         headers = [encode_value("file", "path", names.show(path)), encode_value("file", "owner", owner)]
@@ -178,6 +180,10 @@ class FileReader:
             own = read_permissions(file.descriptor, file.facts)
             headers += encode_permissions(Permissions(own.allow, own.deny, levels.found))
         return tuple(headers)
+
+
+def _list_levels(path: bytes) -> Sequence[Level]:
+    return tuple(list_levels_above(path))
 
 
 def _lose_root(root: bytes, error: OSError | Barred | RootLost) -> Unread:

@@ -102,6 +102,7 @@ def _parse(content: bytes, facts: os.stat_result) -> _Acl:
     )
 
 
+@lru_cache(maxsize=4096)
 def _evaluate(acl: _Acl, wanted: int) -> Level:
     """Who has the permission, and who has not though a later class has it."""
     allow, deny = list[str](), list[str]()
