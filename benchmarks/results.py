@@ -36,6 +36,8 @@ def main() -> int:
             text = _replaced(text, "machine", _machine(result["machine"]))
     if (hosts := OUT / "many-hosts.json").exists():
         text = _replaced(text, "many hosts", _many_hosts(json.loads(hosts.read_text(encoding="utf-8"))))
+    if (files := OUT / "files.json").exists():
+        text = _replaced(text, "files", _files(json.loads(files.read_text(encoding="utf-8"))))
     if sites := read_sites(OUT / "decisions"):
         text = _replaced(text, "decisions", f"{_of_cells(tabulate_sites(sites))}\n\n{describe_bounds(sites)}")
     if (traps := tabulate_traps(OUT / "decisions"))[1]:
@@ -123,6 +125,20 @@ def _many_hosts(result: dict[str, Any]) -> str:
     crawls = result["crawls"]
     in_flight = " or ".join(str(number) for number in sorted({one["concurrency"] for one in crawls}))
     return f"{_table(HEAD, rows_of(crawls))}\n\nRequests in flight: {in_flight}. {_machine(result['machine'])}"
+
+
+def _files(found: dict[str, Any]) -> str:
+    names = list(dict.fromkeys(name for one in found.values() for name in one["runs"]))
+    rows = [[name, *(_files_run(one["runs"].get(name)) for one in found.values())] for name in names]
+    *_, last = found.values()
+    return f"{_table(['run', *found], rows)}\n\n{_machine(last['machine'])}"
+
+
+def _files_run(run: dict[str, Any] | None) -> str:
+    if run is None:
+        return ""
+    memory = f"{run['peak_rss_bytes'] / MEGABYTE:.0f} MB, {run['peak_own_bytes'] / MEGABYTE:.0f} of its own"
+    return f"{run['cpu_seconds']:.1f} s, {run['cpu_us_per_file']:.1f} µs a file; {memory}"
 
 
 def _machine(machine: dict[str, Any]) -> str:

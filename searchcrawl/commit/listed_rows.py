@@ -21,7 +21,7 @@ from searchcrawl.commit.decide import Group
 from searchcrawl.counters import FAILED_LISTINGS
 from searchcrawl.failpoints import reach
 from searchcrawl.items import Link
-from searchcrawl.listing.model import ListedPart, ListingEnd
+from searchcrawl.listing.model import Entry, ListedPart, ListingEnd
 from searchcrawl.rules.boundary import is_trap_limit
 from searchcrawl.run import Run
 from searchcrawl.store import listing_table, sitemap_table
@@ -100,16 +100,14 @@ class ListedRows:
 
     def compare(self, transaction: Transaction, parts: Sequence[ListedPart]) -> list[FoundLinks]:
         """What the parts name for the first time, to be admitted."""
-        self._compared, self._staged = [], []
-        found = []
+        self._compared = []
         opened = self._find_containers(transaction, parts)
-        for part in parts:
-            one = opened[part.url]
-            self._staged.append((part, one))
-            new = self._compare(transaction, part, one) if part.entries else None
-            if new is not None:
-                found.append(new)
-        return found
+        self._staged = [(part, opened[part.url]) for part in parts]
+        named = [(part, {urls.key(entry.url): entry for entry in part.entries}) for part in parts if part.entries]
+        # Those of all parts at once: most containers have few things.
+        known = listing_table.find_rows(transaction, self._run.source_id, [key for _, keys in named for key in keys])
+        found = (self._compare(part, opened[part.url], entries, known) for part, entries in named)
+        return [new for new in found if new is not None]
 
     def _find_containers(self, transaction: Transaction, parts: Sequence[ListedPart]) -> dict[str, _Open]:
         """The containers of parts, by URL; those in them are noted."""
@@ -132,10 +130,10 @@ class ListedRows:
             one.children.update(others, (row.id for row in known))
         return opened
 
-    def _compare(self, transaction: Transaction, part: ListedPart, one: _Open) -> FoundLinks | None:
-        """Notes what a part says that the table does not; what is to be admitted, None for nothing."""
-        entries = {urls.key(entry.url): entry for entry in part.entries}
-        known = listing_table.find_rows(transaction, self._run.source_id, list(entries))
+    def _compare(
+        self, part: ListedPart, one: _Open, entries: Mapping[int, Entry], known: Mapping[int, ListedRow]
+    ) -> FoundLinks | None:
+        """Notes what a part says that the table does not; returns what is to be admitted, None for nothing."""
         compared, container_id = _Compared(one), one.container_id
         links, refusals = [], dict[str, str]()
         for key, (url, token, refusal) in entries.items():

@@ -72,7 +72,7 @@ def has_entries(transaction: Transaction, source_id: int, url: str) -> bool:
 def find_rows(transaction: Transaction, source_id: int, keys: Sequence[int]) -> dict[int, ListedRow]:
     """The rows of things, by the keys of their identities."""
     here = urls.c.source_id == source_id, dialect_of(transaction).is_among(urls.c.key, keys)
-    rows = map(_make_row, transaction.execute(_LISTED.where(*here)).all())
+    rows = map(_make_row, transaction.execute(_LISTED.where(*here)).all()) if keys else ()
     return {row.key: row for row in rows}
 
 
