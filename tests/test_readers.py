@@ -71,6 +71,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.queries.explain_reasons:*": "reads keys and rules that the owner wrote",
     "searchcrawl.queries.source_findings:_TYPE": "reads what the owner wrote",
     "searchcrawl.extensions.watch_extension:_AMOUNT": "reads a file of the operating system",
+    "searchcrawl.store.engine.written_tables:_WRITES": "reads statements of its own",
     "searchcrawl.cache.folder:_SEGMENT_NAME": "reads names of its own files",
     "searchcrawl.http.*_middleware:*.process_response": "hands headers and bodies on to readers",
     "searchcrawl.login.*_middleware:*.process_response": "hands headers and bodies on to readers",

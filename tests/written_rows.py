@@ -28,7 +28,11 @@ def watch_writes(folder: Path) -> None:
     for table in tables:
         for write in _WRITES:
             name = f"{write}_{table}".lower()
-            does = f"BEGIN INSERT INTO written VALUES ('{table}'); END" if is_file(folder) else "EXECUTE FUNCTION note_write()"
+            does = (
+                f"BEGIN INSERT INTO written VALUES ('{table}'); END"
+                if is_file(folder)
+                else "EXECUTE FUNCTION note_write()"
+            )
             execute(folder, f"CREATE TRIGGER {name} AFTER {write} ON {table} FOR EACH ROW {does}")
 
 

@@ -123,14 +123,7 @@ class Admission:
     """
 
     def __init__(
-        self,
-        *,
-        source_id: int,
-        boundary: Boundary,
-        max_urls: int,
-        known_urls: int,
-        traps: TrapWatch | None = None,
-        memory: UrlMemory | None = None,
+        self, *, source_id: int, boundary: Boundary, max_urls: int, known_urls: int, traps: TrapWatch | None = None
     ) -> None:
         self._traps = traps
         self._source_id = source_id
@@ -139,7 +132,7 @@ class Admission:
         self._discarded: set[int] = set()
         self._max_urls = max_urls
         self._count = known_urls
-        self._memory = memory or UrlMemory()
+        self._memory = UrlMemory()
         self._refused = RefusedLinks(source_id)
         self._unfollowed = UnfollowedLinks(source_id, boundary)
         #: whether a transaction of the run has noted that texts of links may be other ones
@@ -153,16 +146,11 @@ class Admission:
         """That of a run; raises StoreError."""
         most = run.source.scope.max_urls
         known = run.read(run_table.count_urls, run.source_id, without=REFUSED) if most else 0
-        # What is listed comes once, and is compared with the table before.
-        memory = UrlMemory(0) if run.source.kind.is_listed else None
-        return cls(
-            source_id=run.source_id,
-            boundary=run.boundary,
-            max_urls=most,
-            known_urls=known,
-            traps=traps,
-            memory=memory,
-        )
+        found = cls(source_id=run.source_id, boundary=run.boundary, max_urls=most, known_urls=known, traps=traps)
+        if run.source.kind.is_listed:
+            # What is listed comes once, and is compared with the table before.
+            found._memory = UrlMemory(0)
+        return found
 
     def admit(self, transaction: Transaction, found: Sequence[FoundLinks]) -> None:
         """Admits the links of a group of pages."""
