@@ -46,7 +46,7 @@ def open_bucket(s3: S3Server, root: str = "s3://reports/", **own: Any) -> Connec
     table = FileTable.model_validate({"roots": [root], **{name: value for name, value in values.items() if value}})
     fetch = SimpleNamespace(proxy=None, timeout_seconds=10.0)
     source: Any = SimpleNamespace(own=table, folder=Path("/"), fetch=fetch)
-    return connect(source, list_roots(source)[0])
+    return connect(source, list_roots(source)[0], "tests")
 
 
 def fail(work: Callable[[], Any]) -> RemoteFailure:

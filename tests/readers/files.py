@@ -20,6 +20,7 @@ from searchcrawl.html.context import ConversionContext
 from searchcrawl.kinds.file.ignoring import IgnoreFile
 from searchcrawl.kinds.file.remote.model import RemoteFailure
 from searchcrawl.kinds.file.remote.multistatus import BrokenMultistatus, MultistatusReader
+from searchcrawl.kinds.file.remote.s3_pages import Ahead, BrokenPage, group, read_page
 from searchcrawl.kinds.file.remote.smb_descriptors import READ, find_level, find_owner, parse
 from searchcrawl.kinds.file.remote.smb_structures import (
     read_closed,
@@ -363,6 +364,66 @@ def places_and_dates(given: bytes) -> None:
     parse_date(given.decode("latin-1"))
     locate(given.decode("latin-1"), (b"a",))
 
+
+@declare(
+    *(
+        "<ListBucketResult>",
+        "</ListBucketResult>",
+        "<IsTruncated>false</IsTruncated>",
+        "<IsTruncated>true</IsTruncated>",
+    ),
+    *(
+        "<NextContinuationToken>",
+        "</NextContinuationToken>",
+        "<EncodingType>url</EncodingType>",
+        "<Contents>",
+        "</Contents>",
+    ),
+    *("<CommonPrefixes>", "</CommonPrefixes>", "<Prefix>a/b{n}/</Prefix>", "<Key>a/b{n}</Key>", "<Key>a/%FF/{n}</Key>"),
+    *(
+        "<Size>{n}</Size>",
+        "<Size>-1</Size>",
+        "<LastModified>2026-10-12T17:50:30.000Z</LastModified>",
+        "<ETag>",
+        "</ETag>",
+    ),
+    *(
+        "<LastModified>0001-01-01T00:00:00+23:59</LastModified>",
+        "<!DOCTYPE a [",
+        "<!ENTITY e 'x'>",
+        "&e;",
+        "&#0;",
+        "<a:Key>",
+    ),
+    *("<?xml version='1.0' encoding='utf-16'?>", "<?xml version='1.0' encoding='x'?>", "<![CDATA[", "]]>", *ODD_BYTES),
+    most=BODY,
+    raises=(BrokenPage,),
+    grown=[
+        lambda n: _LISTED + "<Contents><Key>a/b</Key><Size>1</Size></Contents>" * n + "</ListBucketResult>",
+        lambda n: (
+            _LISTED
+            + "".join(f"<Contents><Key>a/{each}</Key><Size>1</Size></Contents>" for each in range(n))
+            + "</ListBucketResult>"
+        ),
+        lambda n: _LISTED + "<CommonPrefixes><Prefix>a/b/</Prefix></CommonPrefixes>" * n + "</ListBucketResult>",
+        lambda n: _LISTED + "<Contents><Size>" + "9" * n + "</Size></Contents></ListBucketResult>",
+        lambda n: _LISTED + "<Contents><Key>" + "/" * n + "</Key><Size>1</Size></Contents></ListBucketResult>",
+        lambda n: _LISTED + "<Contents><Key>" + "&amp;" * n + "</Key></Contents></ListBucketResult>",
+        lambda n: _LISTED + "<a>" * n,
+        lambda n: _LISTED + "<!--" + "-" * n,
+        lambda n: _LISTED + "<a " + " ".join(f"b{number}='x'" for number in range(n)),
+        lambda n: f"<ListBucketResult xmlns='{'x' * n}'>" + "<b/>" * n,
+    ],
+)
+def bucket_page(body: bytes) -> None:
+    page = read_page(body)
+    group(page.objects, page.folders, b"")
+    ahead = Ahead(page.objects, b"", is_last=True)
+    ahead.take(b"a/")
+    ahead.take(b"a/b/")
+
+
+_LISTED: Final = "<ListBucketResult><IsTruncated>false</IsTruncated>"
 
 _WORLD: Final = b"\x01\x01\0\0\0\0\0\x01\0\0\0\0"
 _DESCRIPTOR: Final = "\x01\0\x04\x80" + "\0" * 12 + "\x14\0\0\0" + "\x02\0\xff\xff\xff\xff\0\0"

@@ -30,7 +30,7 @@ _PROTOCOLS: Final = {
     "smb": _Protocol("smb", "SmbConnection", "smb"),
     "dav": _Protocol("webdav", "DavConnection", is_http=True),
     "davs": _Protocol("webdav", "DavConnection", is_http=True),
-    "s3": _Protocol("s3", "S3Connection", "s3"),
+    "s3": _Protocol("s3", "S3Connection", "s3", is_http=True),
 }
 
 

@@ -51,7 +51,7 @@ _ERRORS: Final = (ClientError, BotoCoreError, ResponseParserError, ValueError)
 class S3Connection:
     """A bucket, or what begins with a prefix in it, as a root (``remote.model.Connection``)."""
 
-    def __init__(self, source: Source, root: str) -> None:
+    def __init__(self, source: Source, root: str, *, user_agent: str) -> None:
         _, self._bucket, way = names.split_remote(root)
         self._prefix = b"".join(name + b"/" for name in way)
         table: FileTable = source.own
@@ -62,7 +62,7 @@ class S3Connection:
         try:
             session = Session()
             self._is_signed = table.username is not None or session.get_credentials() is not None
-            self._client = _build_client(session, source, is_signed=self._is_signed)
+            self._client = _build_client(session, source, user_agent, is_signed=self._is_signed)
         except BotoCoreError as error:
             raise describe(error, self._show(self._prefix)) from error
         self._client.meta.events.register("before-parse.s3.ListObjectsV2", _keep_page)
@@ -193,7 +193,7 @@ class S3Connection:
         return f"s3://{self._bucket}/{names.escape(key)}"
 
 
-def _build_client(session: Session, source: Source, *, is_signed: bool) -> Any:
+def _build_client(session: Session, source: Source, user_agent: str, *, is_signed: bool) -> Any:
     """A client of botocore; requests are not signed where there is no key, as public buckets let everyone read."""
     table: FileTable = source.own
     fetch = source.fetch
@@ -206,6 +206,7 @@ def _build_client(session: Session, source: Source, *, is_signed: bool) -> Any:
         aws_secret_access_key=table.password,
         config=Config(
             signature_version=None if is_signed else UNSIGNED,
+            user_agent=user_agent,
             connect_timeout=min(_CONNECT_SECONDS, fetch.timeout_seconds),
             read_timeout=fetch.timeout_seconds,
             retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},

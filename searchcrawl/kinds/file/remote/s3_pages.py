@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
-from xml.etree import ElementTree as ET
+from xml.parsers import expat  # entities are refused, and nothing else is loaded
 
 from searchcrawl.kinds.file.remote.model import Thing
 
@@ -37,23 +37,71 @@ class Page(NamedTuple):
 
 def read_page(body: bytes) -> Page:
     """A page of a listing; raises BrokenPage."""
-    try:
-        root = ET.fromstring(body)  # noqa: S314  # expat itself refuses entities that grow
-    except ET.ParseError as error:
-        raise BrokenPage(f"it is no XML: {error}") from error
-    if _tag(root) != "ListBucketResult":
-        raise BrokenPage(f"it is a {_tag(root)[:80]!r}")
-    said = _read_texts(root)
+    reader = _Reader()
+    reader.read(body)
+    if reader.name != "ListBucketResult":
+        raise BrokenPage(f"it is a {reader.name[:80]!r}")
+    said = reader.said
     is_encoded = said.get("EncodingType", "").strip() == "url"
-    objects = [_read_object(each, is_encoded) for each in root if _tag(each) == "Contents"]
-    prefixes = [_read_texts(each).get("Prefix", "") for each in root if _tag(each) == "CommonPrefixes"]
-    following = said.get("NextContinuationToken", "")
-    is_truncated = said.get("IsTruncated", "").strip()
+    following, is_truncated = said.get("NextContinuationToken", ""), said.get("IsTruncated", "").strip()
     if is_truncated not in {"true", "false"} or (is_truncated == "true" and not following):
         # A server that knows the first version of listings alone says how far it came in another way.
         raise BrokenPage("it does not say whether more follows, or how to ask for that")
-    folders = [_decode(each, is_encoded) for each in prefixes]
+    objects = [_read_object(facts, is_encoded) for facts in reader.objects]
+    folders = [_decode(prefix, is_encoded) for prefix in reader.folders]
     return Page(objects, folders, following if is_truncated == "true" else "")
+
+
+class _Reader:
+    """Reads the elements of a page, whatever their prefixes: the texts of those at the top, and of those in objects and folders."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.said = dict[str, str]()
+        self.objects = list[dict[str, str]]()
+        self.folders = list[str]()
+        self._facts = dict[str, str]()
+        self._texts = list[str]()
+        self._depth = 0
+
+    def read(self, body: bytes) -> None:
+        """Reads all of a page; raises BrokenPage for what is no XML, or has entities of its own."""
+        # Without namespaces: their names are as long as somebody wants, and would be built for each element.
+        parser: Any = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._texts.append
+        parser.StartDoctypeDeclHandler = _refuse_entities
+        try:
+            parser.Parse(body, True)
+        except (expat.ExpatError, UnicodeError, LookupError) as error:
+            raise BrokenPage(f"it is no XML: {error}") from error
+
+    def _start(self, name: str, _: dict[str, str]) -> None:
+        self._depth += 1
+        self._texts.clear()
+        if self._depth == 1:
+            self.name = _cut_prefix(name)
+        elif self._depth == 2:
+            self._facts = {}
+
+    def _end(self, name: str) -> None:
+        text, name = "".join(self._texts), _cut_prefix(name)
+        self._texts.clear()
+        self._depth -= 1
+        if self._depth == 2:
+            self._facts[name] = text
+        elif self._depth == 1 and name == "Contents":
+            self.objects.append(self._facts)
+        elif self._depth == 1 and name == "CommonPrefixes":
+            self.folders.append(self._facts.get("Prefix", ""))
+        elif self._depth == 1:
+            self.said[name] = text
+
+
+def _refuse_entities(*_: Any) -> None:
+    raise BrokenPage("it has a document type")
 
 
 def group(objects: Iterable[Object], folders: Iterable[bytes], folder: bytes) -> list[Thing]:
@@ -118,8 +166,7 @@ def find_barrier(name: bytes) -> str:
     return ""
 
 
-def _read_object(element: ET.Element, is_encoded: bool) -> Object:
-    facts = _read_texts(element)
+def _read_object(facts: dict[str, str], is_encoded: bool) -> Object:
     try:
         size = int(facts.get("Size", ""))
     except ValueError as error:
@@ -147,10 +194,5 @@ def _read_time(text: str) -> int | None:
         return None
 
 
-def _read_texts(element: ET.Element) -> dict[str, str]:
-    return {_tag(each): each.text or "" for each in element}
-
-
-def _tag(element: ET.Element) -> str:
-    """The name of an element, without its namespace: not all servers have one."""
-    return element.tag.rpartition("}")[2]
+def _cut_prefix(name: str) -> str:
+    return name.rpartition(":")[2]
