@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import suppress
 from typing import Any, Final
 
 import asyncssh
@@ -56,6 +55,7 @@ class SftpConnection:
         _, host, self._names = split_remote(root)
         name, colon, port = host.rpartition(":")
         has_port = bool(colon) and not host.endswith("]")
+        self._real_root: bytes | None = None
         self._asks_levels = table.find_permissions("sftp") == "posix"
         self._session = SshSession(source, (name if has_port else host).strip("[]"), int(port) if has_port else _PORT)
 
@@ -116,31 +116,28 @@ class SftpConnection:
         if before.type != _REGULAR:
             # To open a pipe would wait for ever.
             raise RemoteFailure(_TYPES.get(before.type, "is no file"), code=Code.READ_ERROR)
-        if (before.size or 0) > most_bytes:
+        size = before.size or 0
+        if size > most_bytes:
             raise TooLarge
         levels = await self._find_levels(sftp, way[:-1]) if self._asks_levels else None
         file = await within(sftp.open(path, "rb", encoding=None))
         try:
-            opened = await within(file.stat())
-            body = await self._read_body(file, opened.size or 0, most_bytes)
-            after = await within(sftp.lstat(path))
-        finally:
-            with suppress(asyncssh.Error, OSError):
-                await within(file.close())
-        if not _version(before) == _version(opened) == _version(after) or len(body) != (opened.size or len(body)):
+            body = await self._read_body(file, size)
+        except BaseException:
+            self._session.forget(file.close)
+            raise
+        after, _ = await asyncio.gather(within(file.stat()), within(file.close()))
+        if _version(before) != _version(after) or len(body) != size:
             return None
-        return RemoteFile(body=body, headers=tuple(_build_headers(opened, levels)))
+        return RemoteFile(body=body, headers=tuple(_build_headers(after, levels)))
 
-    async def _read_body(self, file: asyncssh.SFTPClientFile, size: int, most_bytes: int) -> bytes:
-        pieces, got = list[bytes](), 0
-        while got <= most_bytes:
-            # No more than there should be, and one byte at the end: each block that is asked for is a request.
-            piece = await self._session.within(file.read(min(max(size - got, 1), _PIECE_BYTES)))
-            if not piece:
-                return b"".join(pieces)
+    async def _read_body(self, file: asyncssh.SFTPClientFile, size: int) -> bytes:
+        """So many bytes, or all if there are fewer."""
+        pieces, left = list[bytes](), size
+        while left > 0 and (piece := await self._session.within(file.read(min(left, _PIECE_BYTES)))):
             pieces.append(_to_bytes(piece))
-            got += len(piece)
-        raise TooLarge
+            left -= len(piece)
+        return b"".join(pieces)
 
     def _locate(self, way: Way) -> bytes:
         return b"/" + b"/".join((*self._names, *way))
@@ -152,9 +149,13 @@ class SftpConnection:
 
     async def _is_plain(self, sftp: Sftp, way: Way) -> bool:
         """Whether the real path of something is the way to it from the root's."""
-        within, places = self._session.within, (self._locate(()), self._locate(way))
-        root, found = await asyncio.gather(*(within(sftp.realpath(place)) for place in places))
-        return b"/".join([_to_bytes(root).rstrip(b"/"), *way]) == _to_bytes(found).rstrip(b"/")
+        known, within = self._real_root, self._session.within
+        found = _to_bytes(await within(sftp.realpath(self._locate(way)))).rstrip(b"/")
+        if known is not None and found == b"/".join([known, *way]):
+            return True
+        # The way to the root itself may have links, which may lead elsewhere by now.
+        self._real_root = _to_bytes(await within(sftp.realpath(self._locate(())))).rstrip(b"/")
+        return found == b"/".join([self._real_root, *way])
 
     async def _find_levels(self, sftp: Sftp, way: Way) -> tuple[Level, ...]:
         """Who may pass a folder and those above it, up to the top that the server shows."""

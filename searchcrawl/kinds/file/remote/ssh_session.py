@@ -17,7 +17,6 @@ from searchcrawl.codes import Code
 from searchcrawl.kinds.file.config import FileTable
 from searchcrawl.kinds.file.remote.model import RemoteFailure
 from searchcrawl.sources.config import Source
-from searchcrawl.terminal import to_one_line
 
 # It says much of each connection that is of no use here.
 logging.getLogger("asyncssh").setLevel(logging.WARNING)
@@ -29,8 +28,6 @@ _NOT_FOUND: Final = 404
 #: A server that does not answer a question about the connection itself for so long is gone.
 _KEEPALIVE_SECONDS: Final = 15
 _CLOSE_SECONDS: Final = 5.0
-#: So much of what a server says is shown.
-_MOST_CHARACTERS: Final = 300
 _ABSENT: Final = (asyncssh.SFTPNoSuchFile, asyncssh.SFTPNoSuchPath, asyncssh.SFTPNotADirectory)
 _LOST: Final = (
     asyncssh.SFTPNoConnection,
@@ -222,6 +219,6 @@ class SshSession:
 
 
 def _say(error: Exception) -> str:
-    """What an error says, in one line."""
+    """What an error says."""
     text = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return to_one_line(str(text))[:_MOST_CHARACTERS]
+    return str(text)
