@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import event
+from sqlalchemy import Engine, event
 
 from searchcrawl.store.documents import duplicate_key_table as keys
 from searchcrawl.store.engine.database import Database
@@ -15,12 +15,17 @@ from searchcrawl.store.engine.database import Database
 READ: list[tuple[str, int]] = []
 
 
+def find_engines(database: Database) -> list[Engine]:
+    """Those that have all connections of a store: where what writes has its own, two."""
+    return list({each.pool: each for each in (database._writer, database._reader, database._engine)}.values())
+
+
 @contextmanager
 def statements(database: Database, *containing: str) -> Iterator[list[str]]:
     """The statements that were executed meanwhile, those with one of these texts; READ counts the members read."""
     found: list[str] = []
     READ.clear()
-    engines = {each.pool: each for each in (database._writer, database._reader, database._engine)}.values()
+    engines = find_engines(database)
     original = keys.KeyedDocument._make
 
     def noted(_connection: object, _cursor: object, statement: str, *_: object) -> None:

@@ -75,7 +75,7 @@ class SqliteDialect(Dialect):
     def build_reader_and_writer(self, engine: Engine) -> tuple[Engine, Engine]:
         # What another connection writes empties the cache of a connection: all that is written goes through one of its own.
         writer = _build_engine(engine.url, cache_kib=_WRITER_KIB, pool_size=1, max_overflow=0)
-        return engine, writer.execution_options(immediate=True)
+        return engine, writer.execution_options(**engine.get_execution_options(), immediate=True)
 
     def find_folder(self, url: URL) -> Path | None:
         return Path(url.database).parent if url.database and url.database != ":memory:" else None

@@ -25,6 +25,7 @@ from searchcrawl.store.sitemap_table import Dates
 from searchcrawl.store.statements import unindexed
 from searchcrawl.store.urls import review_table, url_queries, url_queue, url_table
 from searchcrawl.store.urls.url_queries import RowFilter
+from tests.statements import find_engines
 from tests.unit.store.support_store import NOW_MS, SOURCE
 
 
@@ -45,9 +46,12 @@ def plans(database: Database) -> Iterator[list[str]]:
             said.append((statement, values))
 
     steps: list[str] = []
-    event.listen(database._engine, "before_cursor_execute", note)
+    engines = find_engines(database)
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", note)
     yield steps
-    event.remove(database._engine, "before_cursor_execute", note)
+    for engine in engines:
+        event.remove(engine, "before_cursor_execute", note)
     with database.read_once() as transaction:
         for statement, values in said:
             rows = transaction.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", tuple(values))
