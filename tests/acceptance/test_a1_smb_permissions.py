@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import grp
+import os
 import pwd
 import shutil
+import struct
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
 import pytest
@@ -20,6 +23,26 @@ DENY, INHERIT_ONLY = 1, 0x0B
 
 #: Users of whom some see less than the server gives them: whom one entry denies what an earlier one allows him under another name.
 STRICTER: Final = {"sync": {"nt/allow-user-deny-group.txt"}}
+
+
+#: ACLs of POSIX: tags of entries, and of those without a number.
+USER_OBJ, NAMED_USER, GROUP_OBJ, NAMED_GROUP, MASK, OTHER = 1, 2, 4, 8, 0x10, 0x20
+NO_NUMBER: Final = 0xFFFFFFFF
+
+
+def set_posix_acl(path: Path, *named: tuple[int, str, int], group: int, mask: int, other: int) -> None:
+    """Sets an ACL; ``named`` are a tag, a user or group, and bits."""
+    entries = [
+        (USER_OBJ, 6, NO_NUMBER),
+        (GROUP_OBJ, group, NO_NUMBER),
+        (MASK, mask, NO_NUMBER),
+        (OTHER, other, NO_NUMBER),
+    ]
+    for tag, name, bits in named:
+        number = pwd.getpwnam(name).pw_uid if tag == NAMED_USER else grp.getgrnam(name).gr_gid
+        entries.append((tag, bits, number))
+    content = b"".join(struct.pack("<HHI", *entry) for entry in sorted(entries, key=lambda entry: (entry[0], entry[2])))
+    os.setxattr(path, "system.posix_acl_access", struct.pack("<I", 2) + content)
 
 
 def sid_of_group(name: str) -> str:
@@ -43,12 +66,19 @@ class Crawled(NamedTuple):
     counts: dict[str, int]
 
 
-def fill(server: RunningSmb) -> list[str]:
-    """Files and folders with all kinds of permissions: the names of the files."""
-    sids = {user: server.find_sid(user) for user in OTHERS}
-    nogroup = sid_of_group("nogroup")
-    modes = {f"modes/{mode:04o}.txt": mode for mode in (0o600, 0o640, 0o604, 0o644, 0o044, 0o004, 0o000, 0o444, 0o222)}
-    lists = {
+#: Named users and groups, the bits of the group, the mask and the bits of all others.
+POSIX: Final = {
+    "posix/user.txt": ([(NAMED_USER, "man", 4)], 0, 4, 0),
+    "posix/masked.txt": ([(NAMED_USER, "man", 4), (NAMED_GROUP, "nogroup", 4)], 4, 2, 0),
+    "posix/not-the-user.txt": ([(NAMED_USER, "man", 0), (NAMED_USER, "sync", 0)], 4, 4, 4),
+    "posix/group.txt": ([(NAMED_GROUP, "nogroup", 4)], 0, 4, 0),
+    "posix/not-the-group.txt": ([(NAMED_GROUP, "nogroup", 0)], 0, 4, 4),
+}
+
+
+def list_acls(sids: dict[str, str], nogroup: str) -> dict[str, list[Ace]]:
+    """ACLs of Windows, by names of files."""
+    return {
         "user": [Ace(sids["games"], READ)],
         "group": [Ace(nogroup, READ)],
         "deny-user": [Ace(sids["man"], READ, DENY), Ace(EVERYONE, READ)],
@@ -65,6 +95,14 @@ def fill(server: RunningSmb) -> list[str]:
         "all": [Ace(sids["_apt"], ALL)],
         "nobody": [],
     }
+
+
+def fill(server: RunningSmb) -> list[str]:
+    """Files and folders with all kinds of permissions: the names of the files."""
+    sids = {user: server.find_sid(user) for user in OTHERS}
+    nogroup = sid_of_group("nogroup")
+    modes = {f"modes/{mode:04o}.txt": mode for mode in (0o600, 0o640, 0o604, 0o644, 0o044, 0o004, 0o000, 0o444, 0o222)}
+    lists = list_acls(sids, nogroup)
     folders = {
         "pass/x.txt": 0o711, "list/x.txt": 0o744, "closed/x.txt": 0o700, "owned/x.txt": 0o710
     }  # fmt: skip
@@ -73,7 +111,7 @@ def fill(server: RunningSmb) -> list[str]:
         "not-for-man/x.txt": [Ace(sids["man"], 0x20, DENY), Ace(EVERYONE, PASS)],
         "for-group/open/x.txt": [Ace(nogroup, PASS)],
     }
-    names = [*modes, *(f"nt/{name}.txt" for name in lists), *folders, *described]
+    names = [*modes, *(f"nt/{name}.txt" for name in lists), *folders, *described, *POSIX]
     for name in names:
         path = server.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,6 +119,9 @@ def fill(server: RunningSmb) -> list[str]:
     for name, mode in modes.items():
         shutil.chown(server.root / name, "games", "nogroup")
         (server.root / name).chmod(mode)
+    for name, (named, group, mask, other) in POSIX.items():
+        shutil.chown(server.root / name, "games", "man")
+        set_posix_acl(server.root / name, *named, group=group, mask=mask, other=other)
     for name, entries in lists.items():
         server.describe(f"nt/{name}.txt", *entries)
     for name, mode in folders.items():
