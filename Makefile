@@ -121,7 +121,7 @@ venv: $(STAMP)  ## the virtual environment alone
 
 lock: $(STAMP)  ## resolve pyproject.toml anew into requirements/*.txt (needs uv; UV=…)
 	$(LOCK) --upgrade -c requirements/bounds.in -o requirements/run.txt pyproject.toml
-	$(LOCK) -c requirements/run.txt --extra postgresql --extra mysql --extra parquet --extra scrapyd -o requirements/server.txt pyproject.toml
+	$(LOCK) -c requirements/run.txt --extra postgresql --extra mysql --extra parquet --extra sftp --extra smb --extra s3 --extra scrapyd -o requirements/server.txt pyproject.toml
 	$(LOCK) --upgrade -c requirements/server.txt --extra test --extra dev --extra docs -o requirements/dev.txt pyproject.toml
 
 lowest: $(STAMP)  ## unit and integration tests with the oldest libraries that pyproject.toml admits (needs uv; UV=…)
