@@ -1,4 +1,4 @@
-"""A tree of files: its first run, a second one in which nothing has changed, and one after a folder was renamed; `make files`.
+"""A tree of files: its first run, one in which nothing has changed, and some after a folder was renamed or closed; `make files`.
 
 python -m benchmarks.files [--files 100000] [--folders 1000] [--keep DIR]
 
@@ -112,7 +112,14 @@ def measure(folder: Path, files: int, folders: int) -> tuple[Bench, list[str]]:
     if folders > 1:
         (bench.root / "0003").rename(bench.root / "renamed")
         moved = bench.crawl("fourth run: a folder was renamed")
-        wrong += [f"the fourth run has {moved['new']} new documents"] if moved["new"] != files // folders else []
+        (bench.root / "renamed").chmod(0o700)
+        closed = bench.crawl("fifth run: a folder was closed")
+        for name, counts, key in (
+            ("fourth", moved, "new"),
+            ("fourth", moved, "not_converted"),
+            ("fifth", closed, "changed"),
+        ):
+            wrong += [f"the {name} run has {counts[key]} {key}"] if counts[key] != files // folders else []
     return bench, wrong
 
 

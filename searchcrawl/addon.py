@@ -95,6 +95,7 @@ _RENDER: Final = "searchcrawl.render.render_middleware.RenderMiddleware"
 _FRAMES: Final = "searchcrawl.render.frame_middleware.FrameMiddleware"
 _LISTING: Final = "searchcrawl.kinds.listing_extension.ListingExtension"
 _READING_HANDLER: Final = "searchcrawl.kinds.read_handler.ReadHandler"
+_KNOWN_TEXTS: Final = "searchcrawl.documents.known_text_pipeline.KnownTextPipeline"
 _SITEMAPS: Final = "searchcrawl.sitemaps.sitemap_extension.SitemapExtension"
 _BROWSER: Final = "searchcrawl.render.render_middleware.BrowserPipeline"
 
@@ -143,6 +144,7 @@ _PIPELINES: Final[_Ordered] = (
     # visit.
     (FetchedFilterPipeline, 40),
     (BodyDigestPipeline, 60),
+    (_KNOWN_TEXTS, 80),
     (ConvertPipeline, 100),
     (PlaceholderPagePipeline, 120),
     (FieldsPipeline, 140),
@@ -168,19 +170,25 @@ _EXTENSIONS: Final[_Ordered] = (
 
 #: Components that store or deliver; they are not used for trying one page (``test``, ``explain --live``).
 _STORING: Final[AbstractSet[_Component]] = frozenset(
-    {PlaceholderPagePipeline, CachePipeline, ReplayMiddleware, *(component for component, _ in _EXTENSIONS)}
+    {
+        PlaceholderPagePipeline,
+        CachePipeline,
+        ReplayMiddleware,
+        _KNOWN_TEXTS,
+        *(component for component, _ in _EXTENSIONS),
+    }
 ) - {ReactorClockExtension}
 
 #: Components of a crawl that a replay does without: nothing is requested, and no answer is judged by the network.
 _REQUESTING: Final[AbstractSet[_Component]] = frozenset({
     _OPENING, RobotsMiddleware, HeadersMiddleware, ConditionalMiddleware, _LOGIN, _LOGIN_OF_RENDERED, DecompressionMiddleware,
     ProxyMiddleware, ArchiveMiddleware, _FRAMES, TurnMiddleware, VisitLogMiddleware, StatsMiddleware,
-    PlaceholderPagePipeline, _SITEMAPS, _LISTING,
+    PlaceholderPagePipeline, _SITEMAPS, _LISTING, _KNOWN_TEXTS,
 })  # fmt: skip
 
 #: What reads pages; where members of the run do, its own process has none of it.
 _READING: Final[AbstractSet[_Component]] = frozenset({
-    FetchedFilterPipeline, BodyDigestPipeline, ConvertPipeline, PlaceholderPagePipeline, FieldsPipeline,
+    FetchedFilterPipeline, BodyDigestPipeline, _KNOWN_TEXTS, ConvertPipeline, PlaceholderPagePipeline, FieldsPipeline,
     PageFilterPipeline, FieldsDigestPipeline,
 })  # fmt: skip
 #: What a member has of the run in the place of what stores and delivers.
@@ -202,7 +210,7 @@ _REPLAY: Final = _Part(_OF_MEMBERS | _REQUESTING, Scheduler, compose_replay)
 #: The process of a run whose pages members visit, and such a member.
 _LEADER: Final = _Part(_OF_MEMBER | _READING | {ReplayMiddleware}, _DISPATCHING, compose)
 _MEMBER: Final = _Part(
-    (_STORING - {PlaceholderPagePipeline, StallExtension, _MEMBER_END}) | {_MEMBERS, _SITEMAPS, _LISTING},
+    (_STORING - {PlaceholderPagePipeline, StallExtension, _MEMBER_END, _KNOWN_TEXTS}) | {_MEMBERS, _SITEMAPS, _LISTING},
     _VISITING,
     compose_member,
 )
@@ -302,7 +310,7 @@ def _find_unused(source: Source) -> AbstractSet[_Component]:
             ProxyMiddleware,
         }
     else:
-        unused.add(_LISTING)
+        unused |= {_LISTING, _KNOWN_TEXTS}
     if not source.has_user_spider:
         unused.add(_OPENING)
     if source.login.type is None:

@@ -16,6 +16,8 @@ RENDERED: Final = "rendered"
 RENDERED_MS: Final = "rendered_ms"
 RENDERED_BYTES: Final = "rendered_bytes"
 INCOMPLETE: Final = "incomplete"
+#: Of sources that are listed.
+NOT_CONVERTED: Final = "not_converted"
 #: In the order in which they are shown, each with its meaning.
 COUNTS: Final[Mapping[str, str]] = {
     "to_fetch": "URLs that the run still has to visit: new, due, under way, to be tried again.",
@@ -31,6 +33,7 @@ COUNTS: Final[Mapping[str, str]] = {
     "indexed": "Documents that the index acknowledged.",
     "non_indexable": "Pages that were fetched and are not to be indexed.",
     "conversion_failures": "Pages that could not be converted; they are in fetch_failures, too.",
+    "not_converted": "Files and rows whose text was taken from the cache, as their bytes were read before, here or under another URL.",
     "duplicates": "Pages that are copies of another one, which is indexed in their place.",
     "rendered": "Pages that a browser rendered, those included that were only looked at to see what it brings.",
     "rendered_ms": "Milliseconds that this took; several pages at once count several times.",

@@ -93,7 +93,8 @@ class Claim:
     redirects led.
     ``anew``: its page is to be processed again, whatever the server says. ``visited_ms`` is the moment of the last visit,
     ``interval_ms`` how long it waits between two, ``sitemap_id`` the sitemap that lists it, ``lastmod_ms`` its date there;
-    ``version`` is that of what is listed (``urls.version``), None where it is not any more.
+    ``version`` is that of what is listed (``urls.version``), None where it is not any more, and ``read_version`` that in which
+    the body of the document is known, None where it is to be read.
     ``unread`` is the body of the last visit, where nothing reads its type: its validators are those of ``etag`` and ``last_modified``.
     ``in_archive``: the last good body was that of a file in an archive. ``rendered``: why a browser rendered it.
     ``parts`` is how it did then, ``lacks`` what the last visit's page lacked (``rules.rendering``).
@@ -124,6 +125,7 @@ class Claim:
     sitemap_id: int | None = None
     lastmod_ms: int | None = None
     version: int | None = None
+    read_version: int | None = None
     unread: Unread | None = None
     in_archive: bool = False
     rendered: str | None = None
@@ -231,7 +233,8 @@ class Page:
 class CachedAnswer(NamedTuple):
     """An answer that comes from the cache: its body and headers, the text that was read from it, and more of its ``Page``.
 
-    ``record`` is its record as it is in a segment, ``record_id`` the identity of that.
+    ``record`` is its record as it is in a segment, ``record_id`` the identity of that; both are empty where that is another
+    one's. ``page`` is what the converter ``converter`` made of these bytes, without links; None where that is not kept.
     """
 
     body: bytes
@@ -243,6 +246,8 @@ class CachedAnswer(NamedTuple):
     headings: tuple[str, ...] = ()
     naming: int = 0
     fallback: Fallback | None = None
+    page: Page | None = None
+    converter: str = ""
 
 
 class FetchedAnswer(NamedTuple):
@@ -274,10 +279,13 @@ class Document:
     and ``parts`` and ``lacks`` are as in a claim.
 
     By the index filter, before the body is read: ``refusal`` is the rule of ``[keep]`` that refuses the document by
-    its type, size, age, URL or name. ``body_digest`` (sha256) is that of the body and of what decides about it.
+    its type, size, age, URL or name. ``body_digest`` (sha256) is that of the body and of what decides about it,
+    ``content_digest`` (sha256) that of the body alone, where what is listed is looked for by it.
 
     By the converter: ``page``, and ``converter``, the name of the one that read it. ``page`` stays None where the
     bytes equal those of the last visit: they are not read again.
+
+    When its fields are completed: ``origin`` is what its record says of how it was read (``documents.known_texts``).
 
     By the index filter, after that: ``code`` is 200, or why the page is not indexed (911, 952, 1010), ``rule`` the
     rule that says so. ``canonical`` is another URL inside the boundary that the page names as the canonical one,
@@ -315,6 +323,8 @@ class Document:
     parts: str | None = None
     lacks: str | None = None
     body_digest: bytes = b""
+    content_digest: bytes | None = None
+    origin: Mapping[str, Any] | None = None
     fields_digest: bytes = b""
     copy_digest: bytes | None = None
     url_fit: int | None = None

@@ -276,6 +276,7 @@ def _confirm(document: Document, settled: Settled, source: Source, group: Group)
             url_fit=document.url_fit,
             rendered=document.rendered,
             parts=document.parts,
+            read_version=claim.version or None,
         )
     )
     if document.page is not None and same_fields and document.body_digest != claim.body_digest:
@@ -385,10 +386,8 @@ def _wait_unread(body: Unread, now_ms: int, horizon_ms: int) -> int:
 
 
 def _note_links(outcome: Outcome, source: Source, group: Group) -> None:
-    claim = outcome.claim
-    if source.kind.is_listed:
-        return
-    if source.finds_urls and (outcome.links or _leads_nowhere(outcome, source)):
+    claim, follows = outcome.claim, source.finds_urls and not source.kind.is_listed
+    if follows and (outcome.links or _leads_nowhere(outcome, source)):
         group.found.append(FoundLinks(claim.url_id, claim.depth, outcome.links, is_normalised=True))
         group.relinked.append(claim.url_id)
 

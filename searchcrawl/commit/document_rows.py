@@ -204,6 +204,7 @@ def build_record(document: Document) -> StoredPage:
             **({"fallback": [str(fallback.reason), fallback.left, fallback.of]} if fallback is not None else {}),
             **({"attributes": attributes} if attributes else {}),
             **({"access": [*page.access]} if page.access is not None else {}),
+            **({"origin": document.origin} if document.origin is not None else {}),
         },
     )
 
@@ -220,6 +221,8 @@ def _build_row(document: Document, places: Mapping[int, Place], bare: Container[
         fields_bytes=place.fields_bytes if place else None,
         body_digest=document.body_digest,
         fields_digest=document.fields_digest,
+        content_digest=document.content_digest if place else None,
+        read_version=document.claim.version or None,
         copy_digest=document.copy_digest,
         url_fit=document.url_fit,
         mimetype=document.mimetype,

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
-
-import xxhash
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.admit import FoundLinks
@@ -21,19 +20,18 @@ from searchcrawl.commit.decide import Group
 from searchcrawl.counters import FAILED_LISTINGS
 from searchcrawl.failpoints import reach
 from searchcrawl.items import Link
-from searchcrawl.listing.model import Entry, ListedPart, ListingEnd
+from searchcrawl.listing.model import UNKNOWN, Entry, ListedPart, ListingEnd, to_version
 from searchcrawl.rules.boundary import is_trap_limit
 from searchcrawl.run import Run
 from searchcrawl.store import listing_table, sitemap_table
+from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.listing_table import ListedRow
+from searchcrawl.store.listing_table import Listed, ListedRow
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import link_table, url_table
 from searchcrawl.store.urls.fetch_events import REFUSED_LATER
 from searchcrawl.store.urls.url_table import Settled
 
-#: The version of what cannot be told from another one yet.
-_UNKNOWN: Final = 0
 #: The code of what was read.
 _READ: Final = 200
 #: The codes of containers that may not be read.
@@ -43,21 +41,13 @@ _UNDER_WAY: Final = frozenset({FetchState.FETCHING, FetchState.ALONE})
 _BY_URL: Final = ("scope.include_", "scope.exclude_", "forgotten")
 
 
-def to_version(token: bytes) -> int:
-    """The hash of a token as rows keep it."""
-    if not token:
-        return _UNKNOWN
-    value = xxhash.xxh3_64_intdigest(token) or 1
-    return value - (1 << 64) if value >= (1 << 63) else value
-
-
 @dataclass(slots=True)
 class _Compared:
-    """What a part says that the table does not: new things by key, known rows by id, each with its version."""
+    """What a part says that the table does not: new things by key, known rows by id, each with what it says."""
 
     container: _Open
-    fresh: dict[int, int] = field(default_factory=dict)
-    changed: dict[int, int] = field(default_factory=dict)
+    fresh: dict[int, Listed] = field(default_factory=dict)
+    changed: dict[int, Listed] = field(default_factory=dict)
     #: known rows that the source file refuses by what the lister alone knows, each with the rule
     refused: dict[int, str] = field(default_factory=dict)
     #: those that are read again although they are as they were
@@ -136,8 +126,8 @@ class ListedRows:
         """Notes what a part says that the table does not; returns what is to be admitted, None for nothing."""
         compared, container_id = _Compared(one), one.container_id
         links, refusals = [], dict[str, str]()
-        for key, (url, token, refusal) in entries.items():
-            row, version = known.get(key), to_version(token)
+        for key, (url, token, refusal, facts) in entries.items():
+            row, version, of_facts = known.get(key), to_version(token), _hash_facts(facts)
             if refusal is not None and url.endswith("/"):
                 one.refused[url] = refusal
             if row is not None:
@@ -146,20 +136,21 @@ class ListedRows:
                     compared.here.append(row.id)
                 else:
                     compared.elsewhere.append(row)
+                is_same = is_here and row.version == version != UNKNOWN and row.facts == of_facts
                 # What most rows of most runs are: read well, and as they were.
-                if not (is_here and row.version == version != _UNKNOWN and row.code == _READ and refusal is None):
-                    self._compare_row(row, version, refusal, compared)
+                if not (is_same and row.code == _READ and refusal is None):
+                    self._compare_row(row, Listed(version, of_facts), refusal, compared)
                 elif self._verify_runs:
                     self._verify(row, compared)
             elif self._run.source.finds_urls:
-                compared.fresh[key] = version
+                compared.fresh[key] = Listed(version, of_facts)
                 links.append(Link(url))
                 if refusal is not None:
                     refusals[url] = refusal
         self._compared.append(compared)
         return FoundLinks(None, part.depth, links, is_normalised=True, refusals=refusals) if links else None
 
-    def _compare_row(self, row: ListedRow, version: int, refusal: str | None, compared: _Compared) -> None:
+    def _compare_row(self, row: ListedRow, listed: Listed, refusal: str | None, compared: _Compared) -> None:
         if row.fetch_state in _UNDER_WAY:
             # It may be read as it was before: the next run sees the difference.
             return
@@ -168,11 +159,12 @@ class ListedRows:
                 compared.refused[row.id] = refusal
             return
         was_refused = row.code == Code.OUTSIDE_BOUNDARY and not (row.rule or "").startswith(_BY_URL)
-        is_same = row.version == version != _UNKNOWN and row.sitemap_id == compared.container.container_id
+        is_same = (row.version, row.facts) == listed and listed.version != UNKNOWN
+        is_same = is_same and row.sitemap_id == compared.container.container_id
         # Its last reading found nothing: what is listed again may have the token of before.
         was_gone = row.code == Code.NO_LONGER_LISTED
         if not is_same or was_refused or was_gone:
-            compared.changed[row.id] = version
+            compared.changed[row.id] = listed
         else:
             self._verify(row, compared)
 
@@ -185,9 +177,10 @@ class ListedRows:
         """Writes what was compared, after what is new was admitted; returns what it adds to the counters."""
         counts: Mapping[str, int] = {}
         for compared in self._compared:
-            added = {row: version for key, version in compared.fresh.items() if (row := find_row(key)) is not None}
+            added = {row: listed for key, listed in compared.fresh.items() if (row := find_row(key)) is not None}
             compared.here += added
-            listing_table.set_versions(transaction, compared.container.container_id, {**added, **compared.changed})
+            listing_table.set_listed(transaction, compared.container.container_id, {**added, **compared.changed})
+            document_table.read_again(transaction, compared.again)
             url_table.reopen(transaction, [*compared.changed, *compared.again])
             if compared.refused:
                 counts = _refuse(transaction, self._run, compared.refused)
@@ -296,6 +289,12 @@ class ListedRows:
     def _is_marked(self, row_id: int) -> bool:
         place = row_id >> 3
         return place < len(self._listed) and bool(self._listed[place] & 1 << (row_id & 7))
+
+
+@lru_cache(maxsize=1024)
+def _hash_facts(facts: bytes) -> int | None:
+    """The hash of a token of facts, which many things have."""
+    return to_version(facts) or None
 
 
 def _stays(row: ListedRow, refusal: str) -> bool:

@@ -21,7 +21,7 @@ from searchcrawl.convert.converter import Converter, RunsIn
 from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.registry import Registry
 from searchcrawl.convert.user_converter import list_user_converters, refuse_wrong_converters
-from searchcrawl.counters import SHELLS
+from searchcrawl.counters import NOT_CONVERTED, SHELLS
 from searchcrawl.exceptions import DocumentError, LogError, NoConverter, WorkerLost, WorkersUnavailable
 from searchcrawl.html.context import ConversionContext, TextRules
 from searchcrawl.html.links import MAX_LINKS
@@ -59,7 +59,7 @@ class ConvertPipeline:
     A document with the same bytes as at the last visit passes unread. A document that the index filter refuses gets an
     empty page without being read, if its format has no links to follow. ``context`` has what is the same for all bodies
     of the source. ``count_shell`` is called for each page that is next to empty without its scripts; None where a
-    browser renders such pages. What this process parses itself has its ``mark`` meanwhile.
+    browser renders such pages, and ``count_known`` for each page whose bytes were read before. What this process parses itself has its ``mark`` meanwhile.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class ConvertPipeline:
         shutdown: Shutdown | None = None,
         registry: Registry | None = None,
         count_shell: Callable[[], None] | None = None,
+        count_known: Callable[[], None] = lambda: None,
         mark: ParseMark | None = None,
     ) -> None:
         self._stats = stats
@@ -78,6 +79,7 @@ class ConvertPipeline:
         self._shutdown = shutdown or Shutdown()
         self._pool = ConversionPool()
         self._count_shell = count_shell
+        self._count_known = count_known
         self._mark = mark
         self._opening = threading.Lock()
 
@@ -98,6 +100,7 @@ class ConvertPipeline:
             shutdown=run.shutdown,
             registry=Registry(list_user_converters(run.project)),
             count_shell=None if run.source.render.in_use else lambda: run.count(**{SHELLS: 1}),
+            count_known=lambda: run.count(**{NOT_CONVERTED: 1}),
             mark=stages_of(crawler).find(ParseMark),
         )
 
@@ -132,12 +135,18 @@ class ConvertPipeline:
     def _convert_again(self, document: Document, converter: Converter) -> Page | None:
         """The page of an answer of the cache, if its text need not be read once more."""
         cached = document.same_answer
-        if cached is None or converter.convert_again is None:
+        if cached is None or (cached.page is not None and cached.converter != converter.name):
             return None
-        context = self._build_context(document)
-        page = self._parse(document, converter.convert_again, document.body, context, cached.text)
+        page = cached.page if converter.is_kept else None
+        # Of a crawl, where requests wait: what is large is read where it stops nothing.
+        is_large = cached.page is not None and converter.choose_place(document.body) is not RunsIn.REACTOR
+        if converter.convert_again is not None and not is_large:
+            context = self._build_context(document)
+            page = self._parse(document, converter.convert_again, document.body, context, cached.text)
         if page is None:
             return None
+        if cached.page is not None:
+            self._count_known()
         return copy_with(
             page,
             whole_digest=cached.whole_digest,

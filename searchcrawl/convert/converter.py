@@ -53,6 +53,7 @@ class Converter:
     first of the ``mime_types``. ``is_text``: a body that is binary data is refused (1009). ``has_links``: the links of
     the page are followed; without links a document that the index filter refuses is not converted. ``convert_again``
     makes the page, without its links, of a body of which the text is known; None where it has to be converted.
+    ``is_kept``: all that its pages have, but for links, is in their records (``documents.known_texts``).
     ``max_memory_bytes`` is what its worker process may take.
     """
 
@@ -64,6 +65,7 @@ class Converter:
     is_text: bool = False
     has_links: bool = False
     convert_again: Callable[[bytes, ConversionContext, str], Page | None] | None = None
+    is_kept: bool = False
     max_memory_bytes: int = MAX_MEMORY_BYTES
 
 

@@ -230,6 +230,7 @@ def _find_heading(text: str) -> str:
 
 DOCUMENTS: Final = Converter(
     name="documents",
+    is_kept=True,
     mime_types=(*(each for form in FORMATS if not form.is_text for each in form.mime_types), ENCRYPTED),
     convert=convert_document,
     choose_place=run_in_process,
@@ -237,6 +238,7 @@ DOCUMENTS: Final = Converter(
 )
 MARKUP: Final = Converter(
     name="markup",
+    is_kept=True,
     mime_types=tuple(each for form in FORMATS if form.is_text for each in form.mime_types),
     convert=convert_document,
     choose_place=run_in_process,

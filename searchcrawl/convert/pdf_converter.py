@@ -84,6 +84,7 @@ def _read_pages(document: Any) -> Iterator[str]:
 
 PDF: Final = Converter(
     name="pdf",
+    is_kept=True,
     mime_types=("application/pdf", "application/x-pdf"),
     convert=convert_pdf,
     choose_place=run_in_process,

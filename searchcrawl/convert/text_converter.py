@@ -26,6 +26,7 @@ def convert_text(body: bytes, context: ConversionContext) -> Page:
 
 TEXT: Final = Converter(
     name="text",
+    is_kept=True,
     mime_types=("text/plain", "application/yaml", "text/yaml", "application/toml"),
     convert=convert_text,
     choose_place=run_in_thread,
@@ -117,6 +118,7 @@ def convert_csv(body: bytes, context: ConversionContext) -> Page:
 
 JSON: Final = Converter(
     name="json",
+    is_kept=True,
     mime_types=(
         "application/json",
         "text/json",
@@ -132,6 +134,7 @@ JSON: Final = Converter(
 )
 CSV: Final = Converter(
     name="csv",
+    is_kept=True,
     mime_types=("text/csv", "text/tab-separated-values", "application/csv"),
     convert=convert_csv,
     choose_place=run_in_thread,

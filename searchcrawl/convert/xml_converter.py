@@ -185,6 +185,7 @@ def _recognise(body: bytes) -> bool:
 
 XML: Final = Converter(
     name="xml",
+    is_kept=True,
     mime_types=(
         *("application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "text/x-opml"),
         *(f"application/vnd.oasis.opendocument.{kind}-flat-xml" for kind in ("text", "spreadsheet", "presentation")),

@@ -18,11 +18,13 @@ from searchcrawl.access import find_access
 from searchcrawl.answer_headers import find_display, list_permissions
 from searchcrawl.codes import Code
 from searchcrawl.documents.digests import (
+    begin_body_digest,
     compute_body_digest,
     compute_copy_digest,
     compute_fields_digest,
     is_named_by_file,
 )
+from searchcrawl.documents.known_texts import describe_origin
 from searchcrawl.documents.language import judge_languages
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.encoding import LANGUAGE_TAG, describe_reading, read_content_language
@@ -78,22 +80,29 @@ class FetchedFilterPipeline:
 
 
 class BodyDigestPipeline:
-    """Gives each document the digest of its body, its headers and the rule that refuses it."""
+    """Gives each document the digest of its body, its headers and the rule that refuses it.
 
-    def __init__(self, attributes: AttributeMap | None, *, says_displays: bool = False) -> None:
+    With ``knows_bytes`` it has that of its body alone as well.
+    """
+
+    def __init__(
+        self, attributes: AttributeMap | None, *, says_displays: bool = False, knows_bytes: bool = False
+    ) -> None:
         self._attributes = attributes
         self._says_displays = says_displays
+        self._knows_bytes = knows_bytes
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BodyDigestPipeline:
         run = stages_of(crawler).get(Run)
-        return cls(run.attributes, says_displays=run.source.says_displays)
+        return cls(run.attributes, says_displays=run.source.says_displays, knows_bytes=run.source.kind.is_listed)
 
     def process_document(self, item: Document) -> Document:
         # A page whose canonical link leads to itself is the same as one without a canonical link.
         canonical = item.canonical if item.canonical != item.claim.url else None
+        begun = begin_body_digest(item.body)
         digest = compute_body_digest(
-            item.body,
+            begun,
             robots_tags=",".join(list_robots_tags(item.headers)),
             canonical=canonical or "",
             attributes=self._attributes.join_headers(item.headers) if self._attributes is not None else "",
@@ -102,7 +111,7 @@ class BodyDigestPipeline:
             display=(find_display(item.headers) or "") if self._says_displays else "",
             refusal=item.refusal,
         )
-        return copy_with(item, body_digest=digest)
+        return copy_with(item, body_digest=digest, content_digest=begun.digest() if self._knows_bytes else None)
 
 
 #: Fields of a page that an attribute may fill, and what separates several values; None: only the first one is taken.
@@ -131,17 +140,27 @@ NO_LANGUAGES: Final = Languages()
 class FieldsPipeline:
     """Completes the fields of each page from its headers and the settings of its source (``complete_page``)."""
 
-    def __init__(self, attributes: AttributeMap | None, languages: Languages, *, groups: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        attributes: AttributeMap | None,
+        languages: Languages,
+        *,
+        groups: Sequence[str] = (),
+        keeps_origins: bool = False,
+    ) -> None:
         self._attributes = attributes
         self._languages = languages
         self._groups = tuple(sorted(groups))
+        self._keeps_origins = keeps_origins
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> FieldsPipeline:
         run = stages_of(crawler).get(Run)
         content, fetch = run.source.content, run.source.fetch
         languages = Languages(content.language.lower(), fetch.default_language.lower())
-        return cls(run.attributes, languages, groups=run.source.groups)
+        # What users change of a page is no longer what its bytes say.
+        keeps = run.source.kind.is_listed and not run.source.has_document_plugins
+        return cls(run.attributes, languages, groups=run.source.groups, keeps_origins=keeps)
 
     def process_document(self, item: Document) -> Document:
         if item.page is None:
@@ -154,6 +173,8 @@ class FieldsPipeline:
             # What it says of other documents is for those alone who may see it.
             links = tuple(link._replace(texts=()) for link in page.links)
             page = copy_with(page, access=access, links=links)
+        if self._keeps_origins:
+            return copy_with(item, page=page, origin=describe_origin(item, item.page, page))
         return item if page is item.page else copy_with(item, page=page)
 
 

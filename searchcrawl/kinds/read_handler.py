@@ -14,8 +14,10 @@ from scrapy.http.headers import Headers
 
 from searchcrawl.codes import Code
 from searchcrawl.http.visit_end import build_visit_end, find_claim
+from searchcrawl.items import Claim
+from searchcrawl.kinds.known_bodies import WholeReader
 from searchcrawl.kinds.listing import load
-from searchcrawl.listing.model import Read, Reader, ReadRequest, Unread
+from searchcrawl.listing.model import Read, ReadRequest, Unread
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 
@@ -37,7 +39,7 @@ class ReadHandler:
 
     lazy = True
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: WholeReader) -> None:
         self._reader = reader
         self._waiting: list[tuple[ReadRequest, asyncio.Future[_Place]]] = []
         self._under_way = 0
@@ -46,13 +48,13 @@ class ReadHandler:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ReadHandler:
         run = stages_of(crawler).get(Run)
-        return cls(load(run.source.kind.reader)(run.source, run.project))
+        return cls(WholeReader(load(run.source.kind.reader)(run.source, run.project), run))
 
     async def download_request(self, request: Request) -> Response:
         claim = find_claim(request)
         # What no lister has named, as what somebody typed, is looked at as closely as what is not listed any more.
         is_listed = claim is None or claim.version is not None
-        found = await self._read(ReadRequest(request.url, is_listed))
+        found = await self._read(ReadRequest(request.url, is_listed, _find_version(claim)))
         if isinstance(found, Read):
             headers = Headers()
             for name, value in found.headers:
@@ -89,3 +91,10 @@ class ReadHandler:
             if not taken.done():
                 taken.set_result((together, place))
         together.add_done_callback(lambda _: self._begin())
+
+
+def _find_version(claim: Claim | None) -> int | None:
+    """The version in which a body is known, where it is the one that is listed."""
+    if claim is None or claim.version is None or claim.version != claim.read_version:
+        return None
+    return claim.version or None

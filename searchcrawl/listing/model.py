@@ -8,20 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
+
+import xxhash
+
+#: The version of what cannot be told from another one yet.
+UNKNOWN: Final = 0
+
+
+def to_version(token: bytes) -> int:
+    """The hash of a token as rows keep it: 64 bits with a sign; UNKNOWN for an empty one."""
+    if not token:
+        return UNKNOWN
+    value = xxhash.xxh3_64_intdigest(token) or 1
+    return value - (1 << 64) if value >= (1 << 63) else value
 
 
 class Entry(NamedTuple):
     """One thing: its identity, and what tells one version of it from another.
 
     ``token`` is compared for equality only; an empty one is not known yet, as of a file that was written a moment ago: the
-    thing is read again in the next run. ``refusal`` is the rule of the source file, as ``KEY: RULE``, by which it is left out,
+    thing is read again in the next run. ``facts`` is a second token, of what may change while the body stays as it is, as
+    permissions: where it alone differs, the reader may do without the body. ``refusal`` is the rule of the source file, as ``KEY: RULE``, by which it is left out,
     where the lister alone can tell (955); other rules are asked for by its URL.
     """
 
     url: str
     token: bytes
     refusal: str | None = None
+    facts: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +117,14 @@ class Finding(NamedTuple):
 
 
 class ReadRequest(NamedTuple):
-    """Something to read; not ``is_listed``: its container was read whole, and does not name it any more."""
+    """Something to read; not ``is_listed``: its container was read whole, and does not name it any more.
+
+    ``version`` is the one in which its body is known (``to_version``); None: it is to be read.
+    """
 
     url: str
     is_listed: bool
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +132,13 @@ class Read:
     """What was read; ``headers`` as a web server would send them, with what ``answer_headers`` names."""
 
     body: bytes
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameBody:
+    """It has the version that was asked for, and its body was not read; ``headers`` are those of now, all of them."""
+
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
@@ -130,8 +156,8 @@ class Reader(Protocol):
 
     def __init__(self, source: Any, project: Any) -> None: ...
 
-    def read(self, requests: Sequence[ReadRequest]) -> Sequence[Read | Unread]:
-        """What the requests bring, in their order; blocks."""
+    def read(self, requests: Sequence[ReadRequest]) -> Sequence[Read | SameBody | Unread]:
+        """What the requests bring, in their order; blocks. What is asked for without a version is never SameBody."""
         ...
 
     def close(self) -> None:

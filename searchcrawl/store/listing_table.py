@@ -29,15 +29,23 @@ _GOOD: Final = sorted({0, *SUCCESS, int(Code.OUTSIDE_BOUNDARY), int(Code.NO_LONG
 
 
 class ListedRow(NamedTuple):
-    """What is known of a row: which container lists it, and in which version (``urls.version``)."""
+    """What is known of a row: which container lists it, in which version, and with which facts (``urls.version``)."""
 
     id: int
     key: int
     sitemap_id: int | None
     version: int | None
+    facts: int | None
     fetch_state: int
     code: int
     rule: str | None
+
+
+class Listed(NamedTuple):
+    """What a container says of a row: hashes of its token and of that of its facts, None without any."""
+
+    version: int
+    facts: int | None
 
 
 _LISTED: Final = select_fields(ListedRow, urls)
@@ -76,17 +84,20 @@ def find_rows(transaction: Transaction, source_id: int, keys: Sequence[int]) -> 
     return {row.key: row for row in rows}
 
 
-_SET_VERSION: Final = (
+_SET_LISTED: Final = (
     update(urls)
     .where(urls.c.id == bindparam("row_id"))
-    .values(sitemap_id=bindparam("new_container"), version=bindparam("new_version"))
+    .values(sitemap_id=bindparam("new_container"), version=bindparam("new_version"), facts=bindparam("new_facts"))
 )
 
 
-def set_versions(transaction: Transaction, container_id: int, versions: Mapping[int, int]) -> None:
-    """Notes that a container lists rows, by id with the version of each."""
-    rows = [{"row_id": row, "new_container": container_id, "new_version": version} for row, version in versions.items()]
-    write_rows(transaction, _SET_VERSION, rows)
+def set_listed(transaction: Transaction, container_id: int, listed: Mapping[int, Listed]) -> None:
+    """Notes that a container lists rows, by id with what it says of each."""
+    rows = [
+        {"row_id": row, "new_container": container_id, "new_version": found.version, "new_facts": found.facts}
+        for row, found in listed.items()
+    ]
+    write_rows(transaction, _SET_LISTED, rows)
 
 
 def drop_versions(transaction: Transaction, url_ids: Sequence[int]) -> None:

@@ -111,20 +111,27 @@ def find_due(transaction: Transaction, url_ids: Sequence[int], horizon_ms: int) 
 
 _successor = documents.alias("successor")
 #: As in its index, and with the present text in the index.
-_IS_SUCCESSOR: Final = (
+_STAYS: Final = (
     text(f"successor.code = 200 AND successor.duplicate_of IS NULL AND successor.state <> {DocumentState.NONE}"),
     _successor.c.leaving == 0,
     is_there(_successor),
     _successor.c.source_id == documents.c.source_id,
-    _successor.c.copy_digest == documents.c.copy_digest,
     _successor.c.url_id != documents.c.url_id,
+)
+_HAS_TEXT: Final = exists().where(*_STAYS, _successor.c.copy_digest == documents.c.copy_digest)
+# Of what is listed: it may have other values there, as its path.
+_HAS_BYTES: Final = exists().where(
+    *_STAYS, text("successor.content_digest IS NOT NULL"), _successor.c.content_digest == documents.c.content_digest
 )
 
 
 def find_moved(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
-    """Those of the documents whose text the index has as that of another document of the source, which stays."""
-    here = documents.c.copy_digest.is_not(None), exists().where(*_IS_SUCCESSOR)
-    return {*find_among(transaction, documents.c.url_id, url_ids, *here)}
+    """Those of the documents whose text, or bytes, the index has as those of another document of the source, which stays."""
+    by_text = documents.c.copy_digest.is_not(None), _HAS_TEXT
+    by_bytes = documents.c.content_digest.is_not(None), _HAS_BYTES
+    return {
+        url_id for here in (by_text, by_bytes) for url_id in find_among(transaction, documents.c.url_id, url_ids, *here)
+    }
 
 
 def find_new_copies(

@@ -115,10 +115,12 @@ urls = Table(
     Column("found_as", Text),
     Column("display_url", Text),
     # The sitemap, folder or table that lists the URL, and its lastmod there; of a folder or table a hash of the token of its
-    # version, 0 where that is not known yet, null where it is not listed any more (listing.model).
+    # version, 0 where that is not known yet, null where it is not listed any more, and one of what is known of it besides
+    # (listing.model).
     Column("sitemap_id", Integer),
     Column("lastmod_ms", BigInteger),
     Column("version", BigInteger),
+    Column("facts", BigInteger),
     # The lap in which a URL of a pattern that grows by itself is visited, after all others; 0: among all others.
     Column("lap", Integer, nullable=False, server_default="0"),
     UniqueConstraint("source_id", "key"),
@@ -243,6 +245,10 @@ documents = Table(
     Column("fields_bytes", Integer),
     Column("body_digest", LargeBinary),
     Column("fields_digest", LargeBinary),
+    # Of what is listed: the sha256 of the body of its record alone, and urls.version as it was when its body was read last; null:
+    # that is not known.
+    Column("content_digest", LargeBinary),
+    Column("read_version", BigInteger),
     Column("mimetype", Text),
     Column("content_length", BigInteger, nullable=False, server_default="0"),
     Column("etag", Text),
@@ -310,6 +316,8 @@ documents = Table(
         "copy_digest",
         sqlite_where=text(f"code = 200 AND duplicate_of IS NULL AND state <> {DocumentState.NONE}"),
     ),
+    # Those that were read from the same bytes.
+    Index("ix_documents_content", "source_id", "content_digest", sqlite_where=text("content_digest IS NOT NULL")),
     # For the documents of a segment that is deleted. The segment comes first, because SQLite would otherwise use the
     # index for each query about documents with a record.
     Index("ix_documents_segment", "segment", "source_id", sqlite_where=text("segment IS NOT NULL")),
@@ -363,7 +371,17 @@ PLACE: Final = ("segment", "record_offset", "response_bytes", "fields_bytes")
 #: What is kept of a document that changes, and can be put back.
 KEPT: Final = (
     *PLACE,
-    *("body_digest", "fields_digest", "mimetype", "content_length", "etag", "last_modified", "last_changed_ms"),
+    *(
+        "body_digest",
+        "fields_digest",
+        "content_digest",
+        "read_version",
+        "mimetype",
+        "content_length",
+        "etag",
+        "last_modified",
+        "last_changed_ms",
+    ),
     *("canonical_key", "display_key", "answered_key", "unavailable_ms", "rendered", "parts"),
     *("copy_digest", "near_digest", "url_fit", "evidence", "rejected_run"),
 )

@@ -206,8 +206,9 @@ def test_permissions_when_a_column_has_them_then_searches_as_a_user_keep_to_them
     carl = {hit["url"] for hit in shop.search("*", "--as-user", "carl", "--groups", "staff")}
     shop.put(1, city="user:carl")
 
-    shop.crawl()
+    counts = shop.crawl()
 
+    assert (counts["changed"], counts["not_converted"]) == (1, 1)
     both = {"row://shop/articles/1", "row://shop/articles/2"}
     assert (anna, carl) == (both, both)
     assert {hit["url"] for hit in shop.search("*", "--as-user", "anna")} == {"row://shop/articles/2"}

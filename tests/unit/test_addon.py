@@ -35,6 +35,7 @@ def test_item_pipelines_when_listed_then_read_decide_and_digest_before_the_write
         "BrowserPipeline",
         "FetchedFilterPipeline",
         "BodyDigestPipeline",
+        "KnownTextPipeline",
         "ConvertPipeline",
         "PlaceholderPagePipeline",
         "FieldsPipeline",

@@ -21,7 +21,7 @@ from searchcrawl.kinds.file.local import file_systems
 from searchcrawl.kinds.file.local.folders import is_there, read_ignored
 from searchcrawl.kinds.file.local.jail import Barred, Jail, OpenFile, RootLost, is_absent
 from searchcrawl.kinds.file.local.permissions import Levels, find_user, list_levels_above, read_permissions
-from searchcrawl.kinds.file.local.versions import is_same
+from searchcrawl.kinds.file.local.versions import Tokens, is_same
 from searchcrawl.kinds.file.remote.reading import RemoteReader
 from searchcrawl.kinds.file.roots import (
     Root,
@@ -33,7 +33,7 @@ from searchcrawl.kinds.file.roots import (
     require_marker,
 )
 from searchcrawl.kinds.file.selection import Ignoring, Selection
-from searchcrawl.listing.model import Read, ReadRequest, Unread
+from searchcrawl.listing.model import Read, ReadRequest, SameBody, Unread, to_version
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 
@@ -57,9 +57,9 @@ class FileReader:
         self._jails = dict[bytes, Jail]()
         self._lock = Lock()
 
-    def read(self, requests: Sequence[ReadRequest]) -> Sequence[Read | Unread]:
+    def read(self, requests: Sequence[ReadRequest]) -> Sequence[Read | SameBody | Unread]:
         """What the files hold, with their owner, path, dates and permissions as headers."""
-        found: dict[int, Read | Unread] = {}
+        found: dict[int, Read | SameBody | Unread] = {}
         # Of all that is read together they are looked at once.
         find_above = cache(_list_levels)
         remote = defaultdict[Root, list[int]](list)
@@ -81,7 +81,7 @@ class FileReader:
         for jail in jails:
             jail.close()
 
-    def _read(self, request: ReadRequest, find_above: FindLevels) -> Read | Unread:
+    def _read(self, request: ReadRequest, find_above: FindLevels) -> Read | SameBody | Unread:
         try:
             path = names.to_path(request.url)
         except InvalidUrl as error:
@@ -99,7 +99,7 @@ class FileReader:
                 refusal = self._find_refusal(jail, way)
                 if refusal is not None:
                     return self._say_gone(jail, refusal)
-            return self._read_file(jail, path, way, find_above)
+            return self._read_file(jail, path, way, find_above, known=request.version)
         except Barred as barred:
             if barred.hides:
                 return Unread(code=Code.READ_ERROR, error=barred.reason)
@@ -144,11 +144,15 @@ class FileReader:
                 return refusal
         return None
 
-    def _read_file(self, jail: Jail, path: bytes, way: Sequence[bytes], find_above: FindLevels) -> Read | Unread:
-        is_known = self._table.find_permissions("file") != "none"
+    def _read_file(
+        self, jail: Jail, path: bytes, way: Sequence[bytes], find_above: FindLevels, *, known: int | None
+    ) -> Read | SameBody | Unread:
+        says_access = self._table.find_permissions("file") != "none"
         for _ in range(_TRIES):
-            levels = Levels(find_above(jail.path)) if is_known else None
+            levels = Levels(find_above(jail.path)) if says_access else None
             with jail.open_file(way, levels) as file:
+                if known is not None and _is_version(jail, file, known):
+                    return SameBody(headers=self._build_headers(path, file, levels))
                 body = self._read_body(file)
                 if body is None:
                     return Unread(code=Code.TOO_LARGE, error=f"has more than {self._source.fetch.max_bytes} bytes")
@@ -184,6 +188,12 @@ class FileReader:
 
 def _list_levels(path: bytes) -> Sequence[Level]:
     return tuple(list_levels_above(path))
+
+
+def _is_version(jail: Jail, file: OpenFile, version: int) -> bool:
+    """Whether an open file is in this version."""
+    token = Tokens(jail.file_system, None).build(file.facts, clock.now_ms() * 1_000_000)
+    return to_version(token) == version
 
 
 def _lose_root(root: bytes, error: OSError | Barred | RootLost) -> Unread:

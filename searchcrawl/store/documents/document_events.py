@@ -189,6 +189,7 @@ CONFIRMED: Final = Event(
         ),
         "rendered": bindparam("new_rendered"),
         "parts": bindparam("new_parts"),
+        "read_version": bindparam("new_read_version"),
         "leaving": case((IS_GOOD, 0), else_=documents.c.leaving),
         **_null_where(IS_GOOD, "evidence", "quarantine_run", "rejected_run", "removed_run"),
     },

@@ -1,5 +1,7 @@
 """Documents of a source that others look at: a sample of a host, those that were sent, those without text, those of exports.
 
+And those whose records are used again: for the same bytes, or for a body that is as it was.
+
 Nothing is written here.
 """
 
@@ -17,7 +19,7 @@ from searchcrawl.store.documents.document_events import HELD_CHANGED
 from searchcrawl.store.documents.document_table import AS_IT_IS
 from searchcrawl.store.documents.presence import is_in
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.many_rows import count_rows, read_page, select_fields
+from searchcrawl.store.many_rows import count_rows, read_page, read_parts, select_fields
 from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, documents, urls
 from searchcrawl.store.states import AT_HAND, REMOVALS, SHOWN, UNSENT, DocumentState, FetchState
 
@@ -68,6 +70,44 @@ def load_sampled(
     return [SampledDocument._make(row) for row in transaction.execute(query)]
 
 
+class RecordOf(NamedTuple):
+    """The record of a document of a listed source: the URL of its page, and what it was read from."""
+
+    url: str
+    key: int
+    content_digest: bytes | None
+    segment: int
+    record_offset: int
+    response_bytes: int
+    fields_bytes: int
+
+    @property
+    def place(self) -> Place:
+        """Where it is."""
+        return Place(self.segment, self.record_offset, self.response_bytes, self.fields_bytes)
+
+
+_RECORDS: Final = (
+    select_fields(RecordOf, urls, documents).select_from(DOCUMENTS_WITH_URLS).where(documents.c.segment.is_not(None))
+)
+
+
+def find_records(transaction: Transaction, source_id: int, keys: Collection[int]) -> dict[int, RecordOf]:
+    """The records of documents, by the keys of their URLs; those that have none are left out."""
+    query = _RECORDS.where(urls.c.source_id == source_id)
+    return {row.key: RecordOf._make(row) for row in read_parts(transaction, query, urls.c.key, keys, are_keys=True)}
+
+
+def find_same_bytes(transaction: Transaction, source_id: int, digests: Collection[bytes]) -> dict[bytes, RecordOf]:
+    """A record of each of these bodies, by their digests, as the source file has documents read now."""
+    is_new = or_(documents.c.unavailable_ms.is_(None), documents.c.unavailable_ms > 0)
+    query = _RECORDS.where(documents.c.source_id == source_id, _HAS_CONTENT, is_new)
+    rows = read_parts(transaction, query, documents.c.content_digest, digests)
+    return {row.content_digest: RecordOf._make(row) for row in rows}
+
+
+# The literal lets the planner use the partial index.
+_HAS_CONTENT: Final = text("documents.content_digest IS NOT NULL")
 _WAS_SENT: Final = and_(AS_IT_IS, documents.c.segment.is_not(None))
 
 

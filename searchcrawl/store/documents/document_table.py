@@ -57,6 +57,8 @@ class DocumentUpdate:
     fields_bytes: int | None
     body_digest: bytes
     fields_digest: bytes
+    content_digest: bytes | None = None
+    read_version: int | None = None
     copy_digest: bytes | None = None
     url_fit: int | None = None
     mimetype: str
@@ -117,6 +119,7 @@ class Confirmed:
 
     ``read`` tells whether its page was read; then ``unavailable_ms`` is the date that the page states. ``same_fields``: it
     was, and all fields are those of the document; then ``copy_digest`` and ``url_fit`` are those of the document.
+    ``read_version`` is that of what is listed, whose body was read.
     """
 
     url_id: int
@@ -131,10 +134,12 @@ class Confirmed:
     url_fit: int | None = None
     rendered: str | None = None
     parts: str | None = None
+    read_version: int | None = None
 
 
 _CONFIRMED: Final = (
     *("etag", "last_modified", "body_digest", "unavailable_ms", "copy_digest", "url_fit", "rendered", "parts"),
+    "read_version",
 )
 
 
@@ -204,6 +209,11 @@ def forget_rejections(transaction: Transaction, url_ids: Sequence[int]) -> None:
 def process_again(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Has documents processed again at their next visit, also with the same bytes: as after an edit of the source (D9)."""
     write_parts(transaction, update(documents).values(unavailable_ms=0), documents.c.url_id, url_ids)
+
+
+def read_again(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Has the bodies of what is listed read at their next visit, whatever their versions are."""
+    write_parts(transaction, update(documents).values(read_version=None), documents.c.url_id, url_ids)
 
 
 def find_sent(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:

@@ -36,7 +36,18 @@ PAGE_ROWS: Final = 5000
 EMPTY: Final = (
     *("segment", "record_offset", "response_bytes", "fields_bytes", "body_digest", "fields_digest", "mimetype"),
     *("etag", "last_modified", "last_changed_ms", "duplicate_of", "canonical_key", "display_key", "unavailable_ms"),
-    *("answered_key", "rendered", "parts", "copy_digest", "near_digest", "near_signature", "url_fit", "bare"),
+    *(
+        "answered_key",
+        "rendered",
+        "parts",
+        "content_digest",
+        "read_version",
+        "copy_digest",
+        "near_digest",
+        "near_signature",
+        "url_fit",
+        "bare",
+    ),
     *("index_error", "evidence", "held_state", "quarantine_run", "rejected_run", "removed_run"),
 )
 _ROWS: Final = urls.join(documents, documents.c.url_id == urls.c.id)

@@ -193,6 +193,7 @@ class _ClaimRow(NamedTuple):
     unavailable_ms: int | None
     rendered: str | None
     parts: str | None
+    read_version: int | None
     indexed_version: int | None
     rejected_run: int | None
     evidence: str | None
@@ -360,6 +361,7 @@ def _build_claim(row: _ClaimRow, *, forced: bool, now_ms: int) -> Claim:
         visited_ms=row.last_fetched_ms,
         unread=unread_body,
         in_archive=row.etag is not None and row.etag.startswith(ARCHIVE_ETAG),
+        read_version=None if whole or not has_document else row.read_version,
     )
 
 

@@ -17,7 +17,7 @@ from searchcrawl.codes import Code
 from searchcrawl.commit.document_rows import build_record
 from searchcrawl.convert import registry
 from searchcrawl.convert.convert_pipeline import ConversionPool, ConvertPipeline
-from searchcrawl.convert.converter import Converter, RunsIn
+from searchcrawl.convert.converter import Converter, RunsIn, run_in_thread
 from searchcrawl.exceptions import WorkersUnavailable
 from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, CachedAnswer, Document, Hop, Outcome, Page, Unread
@@ -188,6 +188,38 @@ def test_document_when_a_component_changed_an_answer_of_the_cache_then_it_is_con
     record = build_record(document)
     assert (record.record, record.record_id) == ((b"", "") if changed else (b"record", "id"))
     assert (record.body, record.fields["content"]) == (document.body, text)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "known"),
+        # What a converter of a user may have besides is in no record.
+        ({"is_kept": False}, "WORDS"),
+        ({"name": "another"}, "WORDS"),
+        ({"convert_again": lambda body, context, text: Page(text=f"{text} again")}, "known again"),
+        (
+            {"convert_again": lambda *_: Page(text="x"), "choose_place": run_in_thread, "is_kept": False},
+            "WORDS",
+        ),
+    ],
+)
+def test_document_when_its_bytes_were_read_before_then_it_is_converted_only_where_it_must_be(
+    stats: StatsCollector, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], text: str
+) -> None:
+    counted: list[None] = []
+    pipeline = ConvertPipeline(stats, CONTEXT, count_known=lambda: counted.append(None))
+    given = {"name": "shouts", "choose_place": lambda body: RunsIn.REACTOR, "is_kept": True, **changes}
+    shouts = Converter(mime_types=("text/x-shout",), convert=shout, **given)
+    monkeypatch.setattr(pipeline, "_registry", registry.Registry([shouts]))
+    document = unread("words")
+    page = Page(text="known")
+    cached = CachedAnswer(document.body, document.headers, "known", b"", "", page=page, converter="shouts")
+
+    document = process(pipeline, replace(document, cached=cached))
+
+    assert document.page == Page(text=text)
+    assert len(counted) == (text != "WORDS")
 
 
 @pytest.mark.parametrize(

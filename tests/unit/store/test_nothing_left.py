@@ -34,6 +34,7 @@ KEPT_OF_ROW = {
     "first_seen_ms",
     "sitemap_id",
     "version",
+    "facts",
     "run_id",
 }
 SET_ANEW = {"fetch_state", "code", "rule", "attempts", "failed_runs"}

@@ -96,7 +96,7 @@ class Scanner:
         url = folder.url + escape(name)
         refusal = self._refuse_file(facts, now_ns) if len(url) <= MOST_CHARACTERS else TOO_LONG
         # A rule that depends on the day leaves out what is new alone.
-        return Entry(url, tokens.build(facts, now_ns), refusal)
+        return Entry(url, tokens.build(facts, now_ns), refusal, tokens.describe(facts))
 
     def _refuse_file(self, facts: os.stat_result, now_ns: int) -> str | None:
         try:

@@ -1,4 +1,8 @@
-"""What tells one version of a file from another: its token, of what stat(2) says. Compared for equality only."""
+"""What tells one version of a file from another: its token, of what stat(2) says. Compared for equality only.
+
+Who may see it is told apart from that. A change of its own mode is one of its time of change as well, and nobody can say whether
+its bytes were changed at the same moment: they are read. Those of the folders above say nothing of it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ class Tokens:
         self._levels = None if levels is None else xxhash.xxh3_64_hexdigest(repr(levels).encode("utf-8", "replace"))
 
     def build(self, facts: os.stat_result, now_ns: int) -> bytes:
-        """The token of a file at a moment that is not after its stat(2); empty for one that is too young."""
+        """The token of what a file holds at a moment that is not after its stat(2); empty for one that is too young."""
         modified, changed = facts.st_mtime_ns, facts.st_ctime_ns
         # Where the time of change is the machine's own, programs cannot set it.
         written, latest = (changed, changed) if self._has_times else (modified, now_ns + _AHEAD_NS)
@@ -36,9 +40,13 @@ class Tokens:
             token += f" {changed}"
         if self._has_inodes:
             token += f" {facts.st_ino}"
-        if self._levels is not None:
-            token += f" {facts.st_mode:o} {facts.st_uid} {facts.st_gid} {self._levels}"
         return token.encode("ascii")
+
+    def describe(self, facts: os.stat_result) -> bytes:
+        """The token of who may see a file, and whose it is; empty where it does not matter."""
+        if self._levels is None:
+            return b""
+        return f"{facts.st_mode:o} {facts.st_uid} {facts.st_gid} {self._levels}".encode("ascii")
 
 
 def is_same(one: os.stat_result, other: os.stat_result) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from searchcrawl.kinds.file.lister import FileLister
 from searchcrawl.kinds.file.reader import FileReader
-from searchcrawl.listing.model import Entry, ListedPart, ListingEnd, Read, ReadRequest, Unread
+from searchcrawl.listing.model import Entry, ListedPart, ListingEnd, Read, ReadRequest, SameBody, Unread
 from searchcrawl.sources.loading import load_project
 from tests.source_files import loaded, write_project, write_source
 
@@ -64,6 +64,9 @@ class Listing:
     def token(self, url: str) -> bytes:
         return self.entries[url].token
 
+    def facts(self, url: str) -> bytes:
+        return self.entries[url].facts
+
 
 class FileSource:
     """A source of files in a project of its own."""
@@ -91,11 +94,13 @@ class FileSource:
         self.marks.known |= found.urls
         return found
 
-    def read(self, *names: str | bytes, is_listed: bool = True) -> list[Read | Unread]:
-        """Reads files by their paths below the root."""
+    def read(
+        self, *names: str | bytes, is_listed: bool = True, version: int | None = None
+    ) -> list[Read | SameBody | Unread]:
+        """Reads files by their paths below the root; their bodies are known in ``version``."""
         reader = FileReader(self.source, self.project)
         try:
-            requests = [ReadRequest(self.identify(name), is_listed) for name in names]
+            requests = [ReadRequest(self.identify(name), is_listed, version) for name in names]
             return list(reader.read(requests))
         finally:
             reader.close()

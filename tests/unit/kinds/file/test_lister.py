@@ -138,7 +138,7 @@ def test_token_when_a_file_is_younger_than_two_seconds_then_is_not_known_yet(
 
 
 @pytest.mark.usefixtures("later")
-def test_token_when_a_link_leads_to_a_file_then_holds_the_folders_of_both(make: Make, root: Path) -> None:
+def test_facts_when_a_link_leads_to_a_file_then_hold_the_folders_of_both(make: Make, root: Path) -> None:
     fill(root, {"a/file": "1", "b/other": "2"})
     (root / "b" / "link").symlink_to("../a/file")
     source = make(permissions="posix", follow_links=True)
@@ -148,21 +148,35 @@ def test_token_when_a_link_leads_to_a_file_then_holds_the_folders_of_both(make: 
     found = source.list()
 
     link, other = source.identify("b/link"), source.identify("b/other")
-    assert found.token(link) != before.token(link)
-    assert found.token(other) == before.token(other)
+    assert found.facts(link) != before.facts(link)
+    assert found.facts(other) == before.facts(other)
+    assert found.token(link) == before.token(link)
 
 
 @pytest.mark.usefixtures("later")
-def test_token_when_permissions_count_then_holds_those_of_the_folders_above(make: Make, root: Path) -> None:
+def test_facts_when_permissions_count_then_hold_those_of_the_folders_above_and_the_token_does_not(
+    make: Make, root: Path
+) -> None:
     fill(root, {"a/b/c": "1"})
-    plain, posix = make(permissions="none"), make(permissions="posix")
-    url = plain.identify("a/b/c")
-    before = plain.list().token(url), make(permissions="posix").list().token(url)
+    url = make().identify("a/b/c")
+    before = make(permissions="posix").list()
     (root / "a").chmod(0o700)
+    after = make(permissions="posix").list()
 
-    assert make(permissions="posix").list().token(url) != before[1]
-    assert make(permissions="none").list().token(url) == before[0]
-    assert posix.url == plain.url
+    assert after.facts(url) != before.facts(url) != b""
+    assert after.token(url) == before.token(url)
+    assert make(permissions="none").list().facts(url) == b""
+
+
+@pytest.mark.usefixtures("later")
+def test_token_when_the_mode_of_a_file_changes_then_is_another_as_its_bytes_may_be(make: Make, root: Path) -> None:
+    fill(root, {"a": "1"})
+    url, before = make().identify("a"), make().list()
+    (root / "a").chmod(0o600)
+    after = make().list()
+
+    assert (after.token(url), after.facts(url)) != (before.token(url), before.facts(url))
+    assert after.token(url) != before.token(url)
 
 
 def test_hidden_files_when_not_asked_for_then_are_left_out_with_the_key(make: Make, root: Path) -> None:

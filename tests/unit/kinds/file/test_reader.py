@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from searchcrawl import clock
 from searchcrawl.answer_headers import EVERYONE, Level, Permissions, find_permissions, list_values
 from searchcrawl.kinds.file.reader import FileReader
-from searchcrawl.listing.model import Read, ReadRequest, Unread
+from searchcrawl.listing.model import Read, ReadRequest, SameBody, Unread, to_version
 from tests.unit.kinds.file.support_listing import FileSource, fill
 
 Make = Callable[..., FileSource]
@@ -32,8 +33,8 @@ def make(tree: Path, root: Path) -> Make:
     return lambda **values: FileSource(tree / "project", root, **values)
 
 
-def codes(answers: list[Read | Unread]) -> list[int]:
-    return [200 if isinstance(answer, Read) else int(answer.code) for answer in answers]
+def codes(answers: list[Read | SameBody | Unread]) -> list[int]:
+    return [int(answer.code) if isinstance(answer, Unread) else 200 for answer in answers]
 
 
 def test_file_when_it_is_read_then_has_its_bytes_and_what_is_known_of_it(make: Make, root: Path) -> None:
@@ -243,3 +244,22 @@ def test_reader_when_it_is_closed_then_holds_nothing_open(make: Make, root: Path
     make(permissions="posix").read("a", "none", "a/x", is_listed=False)
 
     assert sum(1 for _ in Path("/proc/self/fd").iterdir()) == before
+
+
+def test_file_when_its_body_is_known_then_only_the_rest_is_said(
+    make: Make, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(root, {"a": "1"})
+    now_ms = clock.now_ms()
+    monkeypatch.setattr(clock, "now_ms", lambda: now_ms + 10_000)
+    source = make()
+    version = to_version(source.list().token(source.identify("a")))
+    whole, known = source.read("a"), source.read("a", version=version)
+    (root / "a").write_text("2")
+    changed = source.read("a", version=version)
+    monkeypatch.setattr(clock, "now_ms", lambda: now_ms)
+    young = source.read("a", version=version)
+
+    assert [type(answer) for answer in known] == [SameBody]
+    assert known[0].headers == whole[0].headers
+    assert [[answer.body for answer in answers] for answers in (changed, young)] == [[b"2"], [b"2"]]
