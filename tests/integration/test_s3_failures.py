@@ -16,7 +16,10 @@ from searchcrawl.kinds.file.config import FileTable
 from searchcrawl.kinds.file.remote.connecting import connect
 from searchcrawl.kinds.file.remote.model import Connection, RemoteFailure
 from searchcrawl.kinds.file.roots import list_roots
+from searchcrawl.sources.fetch_tables import Fetch
+from tests.certificates import write_certificate
 from tests.s3_server import KEY_ID, REGION, SECRET, Answer, Asked, S3Server, build_error
+from tests.tls_relay import TlsRelay
 
 KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_DEFAULT_REGION")
 
@@ -43,8 +46,8 @@ def s3(running: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> It
 
 def open_bucket(s3: S3Server, root: str = "s3://reports/", **own: Any) -> Connection:
     values = {"endpoint": s3.url, "username": KEY_ID, "password": SECRET, **own}
+    fetch = Fetch.model_validate({"timeout_seconds": 10.0, **values.pop("fetch", {})})
     table = FileTable.model_validate({"roots": [root], **{name: value for name, value in values.items() if value}})
-    fetch = SimpleNamespace(proxy=None, timeout_seconds=10.0)
     source: Any = SimpleNamespace(own=table, folder=Path("/"), fetch=fetch)
     return connect(source, list_roots(source)[0], "tests")
 
@@ -121,6 +124,18 @@ def test_bucket_when_it_is_in_another_region_then_is_asked_there(s3: S3Server, m
         assert [[thing.name for thing in page] for page in bucket.list_folder(())] == [[b"a.txt", b"b"]]
         assert bucket.look((b"a.txt",)).size == 6
         assert bucket.read((b"b", b"c.txt"), 100).body == b"pears"
+
+
+def test_endpoint_when_it_has_tls_then_its_certificate_is_asked(s3: S3Server, tmp_path: Path) -> None:
+    certificate = write_certificate(tmp_path, host="localhost")
+    with TlsRelay(int(s3.url.rpartition(":")[2]), certificate) as relay:
+        url = f"https://localhost:{relay.port}"
+        unknown = fail(lambda: open_bucket(s3, endpoint=url))
+        for fetch in ({"ca_file": str(certificate)}, {"verify_certificates": False}):
+            with closing(open_bucket(s3, endpoint=url, fetch=fetch)) as bucket:
+                assert bucket.read((b"a.txt",), 100).body == b"apples"
+
+    assert unknown.code == Code.CERTIFICATE
 
 
 @pytest.mark.parametrize(

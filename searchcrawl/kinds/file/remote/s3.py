@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Final
 
+import urllib3
 import xxhash
 from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 from botocore.session import Session
+from urllib3.exceptions import InsecureRequestWarning
 
 from searchcrawl.codes import Code
 from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, decode_body, parse_codings
@@ -198,10 +200,18 @@ def _build_client(session: Session, source: Source, user_agent: str, *, is_signe
     table: FileTable = source.own
     fetch = source.fetch
     proxies = {"http": fetch.proxy, "https": fetch.proxy} if fetch.proxy else {}
+    tls = fetch.tls_files(source.folder)
+    verify: str | bool | None = str(tls.ca_file) if tls.ca_file else None
+    if not fetch.verify_certificates:
+        # The owner has said so.
+        verify = False
+        urllib3.disable_warnings(InsecureRequestWarning)
+    certificate = [str(path) for path in (tls.client_certificate, tls.client_key) if path]
     return session.create_client(
         "s3",
         region_name=session.get_config_variable("region") or _REGION,
         endpoint_url=table.endpoint,
+        verify=verify,
         aws_access_key_id=table.username,
         aws_secret_access_key=table.password,
         config=Config(
@@ -211,6 +221,7 @@ def _build_client(session: Session, source: Source, user_agent: str, *, is_signe
             read_timeout=fetch.timeout_seconds,
             retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
             proxies=proxies,
+            client_cert=tuple(certificate) if len(certificate) > 1 else next(iter(certificate), None),
         ),
     )
 
