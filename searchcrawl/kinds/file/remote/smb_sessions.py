@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -22,7 +23,7 @@ from smbprotocol.tree import TreeConnect
 from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.kinds.file.remote import smb_statuses
-from searchcrawl.kinds.file.remote.model import RemoteFailure, TooLarge
+from searchcrawl.kinds.file.remote.model import RemoteFailure
 from searchcrawl.kinds.file.remote.smb_structures import read_server_ms
 from searchcrawl.sources.secrets import hide, redact
 from searchcrawl.terminal import to_one_line
@@ -82,18 +83,34 @@ class Link(NamedTuple):
 
     def ask(self, message: Any) -> bytes:
         """Sends a request; the structure of its answer."""
-        return self.receive(self.connection.send(message, self.tree.session.session_id, self.tree.tree_connect_id))
+        session = self.tree.session.session_id
+        with _believing():
+            sent = self.connection.send(message, session, self.tree.tree_connect_id)
+        return self.receive(sent)
 
     def send_related(self, messages: list[Any]) -> list[Any]:
         """Sends requests about one thing in one go; each has its answer (``receive``)."""
         session = self.tree.session.session_id
-        sent: list[Any] = self.connection.send_compound(messages, session, self.tree.tree_connect_id, related=True)
+        with _believing():
+            sent: list[Any] = self.connection.send_compound(messages, session, self.tree.tree_connect_id, related=True)
         return sent
 
     def receive(self, request: Any) -> bytes:
         """The structure of an answer; raises SMBResponseException for a status that is no success."""
-        found: bytes = self.connection.receive(request)["data"].get_value()
+        with _believing():
+            found: bytes = self.connection.receive(request)["data"].get_value()
         return found
+
+
+@contextmanager
+def _believing() -> Iterator[None]:
+    """Raises SMBException for whatever the library raises of bytes that are no answer: that is not bounded."""
+    try:
+        yield
+    except (SMBException, OSError, RemoteFailure):
+        raise
+    except Exception as error:
+        raise SMBException(f"the answer of the server makes no sense ({type(error).__name__})") from error
 
 
 class Share:
@@ -132,8 +149,6 @@ class Share:
     def _try(self, link: Link, work: Callable[[Link], _Result]) -> _Result:
         try:
             return work(link)
-        except (RemoteFailure, TooLarge):
-            raise
         except SMBResponseException as error:
             if error.status in smb_statuses.LOST:
                 self._drop(link)
@@ -145,10 +160,10 @@ class Share:
         except SMBException as error:
             self._drop(link)
             raise _describe(error) from error
-        except Exception as error:
-            # What the library raises of bytes that are no answer is not bounded; nothing in them is believed.
+        except ValueError as error:
+            # Of structures that are none.
             self._drop(link)
-            reason = f"the answer of the server makes no sense ({type(error).__name__})"
+            reason = f"the answer of the server makes no sense: {error}"
             raise RemoteFailure(reason, code=Code.READ_ERROR, transient=True) from error
 
     def connect(self) -> Link:
@@ -195,21 +210,29 @@ def _log_in(account: Account, share: str, seconds: float) -> Link:
 
 def _open(connection: _TimedConnection, account: Account, share: str, seconds: float) -> Link:
     try:
-        connection.connect(timeout=seconds)
-        session = Session(connection, account.username, account.password, require_encryption=False)
-        _begin(session)
-        tree = TreeConnect(session, rf"\\{account.host}\{share}")
-        tree.connect()
+        with _believing():
+            _connect(connection, account, seconds)
+            session = Session(connection, account.username, account.password, require_encryption=False)
+            _begin(session)
+            tree = TreeConnect(session, rf"\\{account.host}\{share}")
+            tree.connect()
     except SMBResponseException as error:
         is_denied = error.status == smb_statuses.ACCESS_DENIED
         raise smb_statuses.describe(smb_statuses.NETWORK_ACCESS_DENIED if is_denied else error.status) from error
-    except ValueError as error:
-        raise _describe_unreached(account, error.__cause__) from error
     except (SMBException, OSError) as error:
         raise _describe(error) from error
     # Paths are those of the share, and what is on another server is not asked for.
     tree.is_dfs_share = False
     return Link(connection, tree)
+
+
+def _connect(connection: _TimedConnection, account: Account, seconds: float) -> None:
+    try:
+        connection.connect(timeout=seconds)
+    except ValueError as error:
+        if not isinstance(error.__cause__, OSError):
+            raise
+        raise _describe_unreached(account, error.__cause__) from error
 
 
 def _begin(session: Any) -> None:
