@@ -111,6 +111,26 @@ def test_files_when_some_are_new_changed_and_gone_then_these_alone_are_read(file
     assert len(files.indexed()) == 3
 
 
+@pytest.mark.soak
+def test_file_when_it_is_dated_back_then_is_seen_by_reading_all_again(files: FileProject) -> None:
+    files.edit(file={"verify_days": 1})
+    files.crawl()
+    for words in ("apples are odd and good to eat", "apples are blu and good to eat"):
+        path = files.root / "a.txt"
+        facts = path.stat()
+        path.write_text(words)
+        os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        counts = files.crawl()
+        assert (counts["fetched"], counts["changed"]) == (4, 1)
+    assert files.found("blu") == ["a.txt"]
+    files.edit()
+    files.crawl()
+    facts = path.stat()
+    path.write_text("apples are wet and good to eat")
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert files.crawl()["fetched"] == 0
+
+
 def test_server_when_it_lets_nobody_in_then_nothing_leaves_and_the_reason_is_said(
     files: FileProject, server: RunningSftp
 ) -> None:
@@ -126,10 +146,10 @@ def test_server_when_it_lets_nobody_in_then_nothing_leaves_and_the_reason_is_sai
         ({"known_hosts": str(empty)}, "the key of the server is not in"),
     ):
         files.edit(file=table)
-        counts = files.crawl(code=3, settled=False)
-        assert counts["deleted"] == counts["discovered"] == 0
-        assert reason in files.command("status", "files")
         assert reason in str(files.ask("sources", "check", code=4))
+    counts = files.crawl(code=3, settled=False)
+    assert counts["deleted"] == counts["discovered"] == 0
+    assert reason in files.command("status", "files")
     assert files.indexed() == sorted(FILES)
 
 
@@ -154,6 +174,7 @@ def test_password_when_it_is_wrong_then_is_in_no_message_and_nothing_leaves(
     assert [path for path in stored if secret.encode() in path.read_bytes()] == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("lost", ["stopped", "moved", "emptied"])
 def test_root_when_it_is_not_there_then_nothing_leaves_and_the_next_run_is_whole(
     files: FileProject, server: RunningSftp, lost: str
