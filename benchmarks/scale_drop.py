@@ -104,7 +104,7 @@ class Dropping:
 
     def _sender(self, dropping: Run) -> BatchSender:
         return BatchSender(
-            dropping, Acknowledging(), DocumentCache(SegmentFolder(self._folder / "cache")), IndexRetry(0)
+            dropping, Acknowledging(), DocumentCache(SegmentFolder(self._folder / "cache"), self._folder), IndexRetry(0)
         )
 
     def _check(self, ended: Run, expected: dict[str, int]) -> None:

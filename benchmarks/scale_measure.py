@@ -134,7 +134,7 @@ class Measuring:
 
     def settle(self, claims: Sequence[Claim]) -> None:
         """Settles unchanged pages by the writer thread."""
-        cache = DocumentCache(SegmentFolder(self._folder / "cache"))
+        cache = DocumentCache(SegmentFolder(self._folder / "cache"), self._folder)
         listeners = Listeners(
             in_flight=lambda: 1,
             hold=lambda: lambda: None,

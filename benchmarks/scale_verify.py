@@ -126,7 +126,7 @@ class Material:
     def _write_records(self, database: Database) -> None:
         """Writes real records of what will have to be sent again."""
         places = []
-        with closing(DocumentCache(SegmentFolder(load_project(self.folder).cache_dir / SOURCE))) as cache:
+        with closing(DocumentCache(SegmentFolder(load_project(self.folder).cache_dir / SOURCE), self.folder)) as cache:
             writer = cache.open_writer(_SEGMENT, 0)
             for number in (number for part in self._choose() for number in part):
                 fields = {"title": f"Page {number}", "content": f"The text of page {number}"}

@@ -34,6 +34,8 @@ OF_FEEDS = ("feed.written", "feed.noted", "feed.named")
 OF_RECEIVERS = ("receiver.sent", "receiver.moved", "receiver.swept")
 #: The steps of listing, which only kinds that are listed take.
 OF_LISTINGS = ("listing.mid", "listing.end")
+#: The steps of bodies that do not fit into memory, which most crawls do not take.
+OF_LARGE_BODIES = ("body.spooled",)
 #: Every step that makes something durable; a test checks that each is reached.
 NAMES = (
     "lease.taken",
@@ -87,6 +89,7 @@ NAMES = (
     *OF_FEEDS,
     *OF_RECEIVERS,
     *OF_LISTINGS,
+    *OF_LARGE_BODIES,
 )
 
 

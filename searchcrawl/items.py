@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from searchcrawl.access import Access
+from searchcrawl.bodies import Body
 
 #: Names and values of an answer's headers, in their order.
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -234,10 +235,10 @@ class CachedAnswer(NamedTuple):
     """An answer that comes from the cache: its body and headers, the text that was read from it, and more of its ``Page``.
 
     ``record`` is its record as it is in a segment, ``record_id`` the identity of that; both are empty where that is another
-    one's. ``page`` is what the converter ``converter`` made of these bytes, without links; None where that is not kept.
+    one's, and the record of a large body is. ``page`` is what the converter ``converter`` made of these bytes, without links; None where that is not kept.
     """
 
-    body: bytes
+    body: Body
     headers: Headers
     text: str
     record: bytes
@@ -259,7 +260,7 @@ class FetchedAnswer(NamedTuple):
     claim: Claim
     url: str
     headers: Headers
-    body: bytes
+    body: Body
     fetched_at: datetime
     redirects: tuple[Hop, ...] = ()
     cached: CachedAnswer | None = None
@@ -304,7 +305,7 @@ class Document:
     base_url: str
     code: int
     headers: Headers
-    body: bytes
+    body: Body
     mimetype: str
     fetched_at: datetime
     refusal: str | None = None
@@ -338,7 +339,7 @@ class Document:
 
     @property
     def held_bytes(self) -> int:
-        """What it takes in memory, about."""
+        """What it takes in memory, about, and on the disk where its body is large."""
         texts = len(self.page.text) + len(self.page.whole) if self.page is not None else 0
         return len(self.body) + sum(map(len, self.records or ())) + texts
 

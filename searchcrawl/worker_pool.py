@@ -16,13 +16,14 @@ from searchcrawl.exceptions import ConversionFailed, WorkersUnavailable
 from searchcrawl.worker_process import (
     NO_MEMORY,
     TAKEN,
+    PackedTask,
     TaskFailure,
     TimeLimit,
     WorkerProcess,
     build_limit_error,
     build_memory_error,
     format_error,
-    pack,
+    pack_task,
     unpack,
 )
 
@@ -131,9 +132,9 @@ class WorkerPool:
 
     def _run(self, task: _Task) -> Any:
         try:
-            data = pack((task.function, task.args, task.kwargs))
-            worker = self._hand_over(data)
-            del data
+            packed = pack_task((task.function, task.args, task.kwargs))
+            worker = self._hand_over(packed)
+            del packed
             result = self._wait(worker)
         except (ConversionFailed, WorkersUnavailable):
             raise
@@ -145,7 +146,7 @@ class WorkerPool:
             raise result.build_error()
         return result
 
-    def _hand_over(self, data: memoryview) -> WorkerProcess:
+    def _hand_over(self, task: PackedTask) -> WorkerProcess:
         """Has a process take a task, and returns it; raises WorkersUnavailable where several in a row did not."""
         reason = ""
         for pause in _PAUSES_SECONDS:
@@ -154,7 +155,7 @@ class WorkerPool:
             limit = TimeLimit(self._start_seconds)
             try:
                 worker = self._worker or self._start_worker()
-                worker.send(data, limit)
+                worker.send(task, limit)
                 answer = worker.receive(limit)
             except TimeoutError:
                 reason = f"it took no task for {self._start_seconds:g} s"

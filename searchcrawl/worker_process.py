@@ -14,12 +14,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from searchcrawl import clock
+from searchcrawl.bodies import LargeBody
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConversionFailed, DocumentError, WorkerLost
 from searchcrawl.terminal import send_prints_to_errors
@@ -31,6 +33,8 @@ NO_MEMORY: Final = 77
 TAKEN: Final = b""
 
 _LENGTH: Final = struct.Struct("!Q")
+#: So many large bodies a task may have.
+_MOST_BODIES: Final = 8
 _SLICE_SECONDS: Final = 1.0
 #: A process that was killed ends at once, unless the operating system itself hangs.
 _END_SECONDS: Final = 3.0
@@ -91,11 +95,14 @@ class WorkerProcess:
         self._process, self._socket = spawn(_serve, max_memory_bytes)
         self.tasks = 0
 
-    def send(self, data: memoryview, limit: TimeLimit) -> None:
+    def send(self, task: PackedTask, limit: TimeLimit) -> None:
         """Sends a task; raises what ``TimeLimit.transfer`` does."""
         self.tasks += 1
-        limit.transfer(self._socket, self._socket.send, memoryview(_LENGTH.pack(len(data))))
-        limit.transfer(self._socket, self._socket.send, data)
+        descriptors = [body.descriptor for body in task.bodies]
+        # What is so short is sent whole.
+        send = partial(_send_with, self._socket, descriptors) if descriptors else self._socket.send
+        limit.transfer(self._socket, send, memoryview(_LENGTH.pack(len(task.data))))
+        limit.transfer(self._socket, self._socket.send, task.data)
 
     def receive(self, limit: TimeLimit) -> bytearray:
         """The next answer; raises what ``TimeLimit.transfer`` does."""
@@ -164,8 +171,44 @@ def _blocking(*signals: signal.Signals) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+class PackedTask(NamedTuple):
+    """A task as bytes, and the large bodies in it: the process gets their descriptors."""
+
+    data: memoryview
+    bodies: list[LargeBody]
+
+
+class _TaskPickler(ForkingPickler):
+    """Has its number in the place of each large body."""
+
+    def __init__(self, written: io.BytesIO, bodies: list[LargeBody]) -> None:
+        super().__init__(written)
+        self._bodies = bodies
+
+    def reducer_override(self, obj: Any) -> Any:
+        if not isinstance(obj, LargeBody):
+            return NotImplemented
+        self._bodies.append(obj)
+        return _take_body, (len(self._bodies) - 1, len(obj))
+
+
+#: In the process: the descriptors of the large bodies of its task.
+_received: Final[list[int]] = []
+
+
+def _take_body(number: int, size: int) -> LargeBody:
+    return LargeBody.take(_received[number], size)
+
+
+def pack_task(value: Any) -> PackedTask:
+    """A task; raises what its pickling does."""
+    written, bodies = io.BytesIO(), list[LargeBody]()
+    _TaskPickler(written, bodies).dump(value)
+    return PackedTask(memoryview(written.getvalue()), bodies)
+
+
 def pack(value: Any) -> memoryview:
-    """A task or a result as bytes; raises what its pickling does."""
+    """A value as bytes; raises what its pickling does."""
     written = io.BytesIO()
     ForkingPickler(written).dump(value)
     # Not its buffer: Python 3.13 complains where a failed task keeps that longer than the stream.
@@ -218,7 +261,12 @@ def _limit(what: int, most: int) -> None:
 
 def _serve_task(connection: socket.socket, max_memory_bytes: int) -> None:
     try:
-        data = _receive(connection)
+        head, _received[:], _, _ = socket.recv_fds(connection, _LENGTH.size, _MOST_BODIES)
+        if not head:
+            raise EOFError
+        data = _receive_bytes(
+            connection, _LENGTH.unpack(head + _receive_bytes(connection, _LENGTH.size - len(head)))[0]
+        )
         try:
             function, args, kwargs = unpack(data)
         except MemoryError:
@@ -247,9 +295,8 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     return pack(refused)
 
 
-def _receive(connection: socket.socket) -> bytearray:
-    (length,) = _LENGTH.unpack(_receive_bytes(connection, _LENGTH.size))
-    return _receive_bytes(connection, length)
+def _send_with(connection: socket.socket, descriptors: list[int], data: memoryview) -> int:
+    return socket.send_fds(connection, [data], descriptors)
 
 
 def _receive_bytes(connection: socket.socket, length: int) -> bytearray:

@@ -204,7 +204,7 @@ class CachedStore(FilledStore):
 
     def __init__(self, root: Path, store_url: str, name: str = "demo") -> None:
         super().__init__(root, store_url, name)
-        self.cache = DocumentCache(SegmentFolder(self.project.cache_dir / name))
+        self.cache = DocumentCache(SegmentFolder(self.project.cache_dir / name), self.project.cache_dir)
         self._writer = self.cache.open_writer(1, 0)
         #: where the record of each path lies
         self.places: dict[str, Place] = {}

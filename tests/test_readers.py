@@ -19,7 +19,9 @@ from tests.reach import ROOT, Place, Reach, read_module
 from tests.readers import MODULES, READERS
 
 #: Types of what comes from outside.
-_TYPES: Final = frozenset({"bytes", "memoryview", "Headers", "Response", "ClientResponse", "LexborNode"})
+_TYPES: Final = frozenset(
+    {"bytes", "Body", "LargeBody", "memoryview", "Headers", "Response", "ClientResponse", "LexborNode"}
+)
 #: What such text is called.
 _NAMES: Final = frozenset(
     {
@@ -77,6 +79,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.login.*_middleware:*.process_response": "hands headers and bodies on to readers",
     "searchcrawl.login.login_middleware:SessionLogin.process_rendered": "hands headers and bodies on to readers",
     "searchcrawl.http.visit_end:OutcomeMiddleware.process_response": "hands headers on to readers",
+    "searchcrawl.http.large_response:*": "hands bodies on",
     "searchcrawl.http.replay_middleware:find_further": "hands answers of the cache on",
     "searchcrawl.login.session:LoginSession.*": "hands URLs and pages on to readers",
     "searchcrawl.convert.convert_pipeline:ConversionPool.submit": "hands bodies on to a worker process",

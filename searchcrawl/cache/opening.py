@@ -21,7 +21,7 @@ STORAGES: Final[dict[str, Callable[[Project, str], Storage]]] = {
 
 def open_cache(project: Project, source: str) -> DocumentCache:
     """The cache of the source of this name; it need not be there yet."""
-    return DocumentCache(_open_storage(project, source))
+    return DocumentCache(_open_storage(project, source), project.cache_dir)
 
 
 @contextmanager

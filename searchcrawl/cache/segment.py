@@ -2,24 +2,26 @@
 
 A page is two records, one after the other, each a gzip member: ``response`` with the answer of the server, and
 ``conversion`` with the extracted fields as JSON, which refers to the first. The body is stored decoded, so headers
-that describe the transfer are renamed ``X-Crawler-…``.
+that describe the transfer are renamed ``X-Crawler-…``. A large body is compressed and written in pieces.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
+from itertools import chain
 from typing import Any
 
 import orjson
 from isal import isal_zlib
 
 from searchcrawl import failpoints
+from searchcrawl.bodies import Body, LargeBody, list_pieces
 from searchcrawl.cache.storage import Storage
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import Place
@@ -42,17 +44,41 @@ def make_record_id() -> str:
 
 def encode(headers: Mapping[str, str], block: bytes) -> bytes:
     """Builds one gzip member (level 1) with these headers, Content-Length and WARC-Block-Digest (sha1, base32)."""
-    lines = [VERSION]
-    lines += [f"{name}: {value}".encode() for name, value in headers.items()]
-    lines += [f"WARC-Block-Digest: {compute_digest(block)}".encode("ascii"), b"Content-Length: %d" % len(block)]
+    head = _build_head(headers, write_digest(begin_digest(block)), len(block))
     # It takes a quarter of the time of zlib at this level, and the result is no larger. One call, because each call
     # releases the interpreter lock.
-    return isal_zlib.compress(b"".join((BREAK.join(lines), END, block, END)), 1, GZIP)
+    return isal_zlib.compress(b"".join((head, block, END)), 1, GZIP)
 
 
-def compute_digest(block: bytes) -> str:
+def _encode_large(headers: Mapping[str, str], http_head: bytes, body: LargeBody) -> Iterator[bytes]:
+    """As ``encode``, in pieces, for a block of two parts."""
+    digest = begin_digest(http_head)
+    for piece in list_pieces(body):
+        digest.update(piece)
+    compressor = isal_zlib.compressobj(1, isal_zlib.DEFLATED, GZIP)
+    head = _build_head(headers, write_digest(digest), len(http_head) + len(body))
+    for piece in chain((head + http_head,), list_pieces(body), (END,)):
+        if packed := compressor.compress(piece):
+            yield packed
+    yield compressor.flush()
+
+
+def _build_head(headers: Mapping[str, str], digest: str, size: int) -> bytes:
+    lines = [VERSION]
+    lines += [f"{name}: {value}".encode() for name, value in headers.items()]
+    lines += [f"WARC-Block-Digest: {digest}".encode("ascii"), b"Content-Length: %d" % size]
+    return BREAK.join(lines) + END
+
+
+def begin_digest(block: bytes = b"") -> hashlib._Hash:
+    """The digest of a block, to be gone on with."""
     # WARC tools write and check sha1 in base32; it guards only against accidents.
-    number = int.from_bytes(hashlib.sha1(block, usedforsecurity=False).digest())
+    return hashlib.sha1(block, usedforsecurity=False)
+
+
+def write_digest(digest: hashlib._Hash) -> str:
+    """A digest as it stands in a record."""
+    number = int.from_bytes(digest.digest())
     # In a third of the time of the standard library: two letters are ten of the 160 bits.
     return "sha1:" + "".join([_PAIRS[number >> shift & 1023] for shift in range(150, -1, -10)])
 
@@ -73,13 +99,14 @@ class StoredPage:
 
     ``fields`` may have all values that orjson can write; datetimes are read back as ISO 8601 text. ``base_url`` is the
     URL that gave the body where redirects led to another one than ``url``, else None. ``record`` is the response record
-    as it is in a segment, and ``record_id`` its WARC-Record-ID: a page that has them is written with this record.
+    as it is in a segment (empty where the body is large), and ``record_id`` its WARC-Record-ID: a page that has them is
+    written with this record.
     """
 
     url: str
     status: int
     headers: tuple[tuple[bytes, bytes], ...]
-    body: bytes
+    body: Body
     fetched_at: datetime
     fields: Mapping[str, Any]
     base_url: str | None = None
@@ -87,8 +114,11 @@ class StoredPage:
     record_id: str = field(default="", compare=False)
 
 
-def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
-    """Builds the two gzip members of a page; raises TypeError where a field cannot be written as JSON."""
+def encode_page(page: StoredPage) -> tuple[bytes | Iterator[bytes], bytes]:
+    """Builds the two gzip members of a page, the first in pieces where the body is large.
+
+    Raises TypeError where a field cannot be written as JSON.
+    """
     response_id = page.record_id or make_record_id()
     about = {
         "WARC-Target-URI": page.url,
@@ -109,11 +139,19 @@ def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
         "Content-Type": "application/json",
     }
     fields_block = orjson.dumps(dict(page.fields), option=orjson.OPT_UTC_Z)
+    return _encode_answer(page, response), encode(fields, fields_block)
+
+
+def _encode_answer(page: StoredPage, headers: Mapping[str, str]) -> bytes | Iterator[bytes]:
     # To compress and to digest the same answer once more would take as long as all the rest.
-    return page.record or encode(response, _build_http_block(page)), encode(fields, fields_block)
+    if page.record:
+        return page.record
+    if isinstance(page.body, bytes):
+        return encode(headers, _build_http_head(page) + page.body)
+    return _encode_large(headers, _build_http_head(page), page.body)
 
 
-def _build_http_block(page: StoredPage) -> bytes:
+def _build_http_head(page: StoredPage) -> bytes:
     lines = [
         f"HTTP/1.1 {page.status} {_PHRASES.get(page.status, '')}".encode("ascii"),
         b"Content-Length: %d" % len(page.body),
@@ -122,7 +160,7 @@ def _build_http_block(page: StoredPage) -> bytes:
         lower = name.lower()
         prefix = b"X-Crawler-" if lower in _TRANSFER or lower.startswith(RENAMED) else b""
         lines.append((prefix + name + b": " + value).translate(_NO_BREAKS))
-    return BREAK.join(lines) + END + page.body
+    return BREAK.join(lines) + END
 
 
 class SegmentWriter:
@@ -150,29 +188,40 @@ class SegmentWriter:
         """Appends a page; it is durable after ``sync``."""
         return self.append_records(*encode_page(page))
 
-    def append_records(self, response: bytes, fields: bytes) -> Place:
+    def append_records(self, response: bytes | Iterable[bytes], fields: bytes) -> Place:
         """Appends the two records of a page (``encode_page``); they are durable after ``sync``."""
         with self._naming():
             failpoints.reach("segment.append")
             self._cut_failed_append()
             self._torn = True
-            self._segment.write(response, self._position)
+            middle = self._write((response,) if isinstance(response, bytes) else response)
             failpoints.reach("segment.append.mid")
-            self._segment.write(fields, self._position + len(response))
+            self._segment.write(fields, middle)
         self._torn = False
-        place = Place(self.number, self._position, len(response), len(fields))
-        self._position += len(response) + len(fields)
+        place = Place(self.number, self._position, middle - self._position, len(fields))
+        self._position = middle + len(fields)
         return place
 
-    def copy(self, records: bytes) -> int:
-        """Appends the records of a page as they are in another segment; returns the offset. Durable after ``sync``."""
+    def copy(self, records: Iterable[bytes]) -> int:
+        """Appends the records of a page as they are in another segment, in pieces; returns the offset. Durable after ``sync``.
+
+        Raises what ``records`` does: then nothing was appended.
+        """
         with self._naming():
             self._cut_failed_append()
             self._torn = True
-            self._segment.write(records, self._position)
+            end = self._write(records)
         self._torn = False
-        self._position += len(records)
-        return self._position - len(records)
+        place, self._position = self._position, end
+        return place
+
+    def _write(self, pieces: Iterable[bytes]) -> int:
+        """Writes after all whole pages; returns where it ends."""
+        end = self._position
+        for piece in pieces:
+            self._segment.write(piece, end)
+            end += len(piece)
+        return end
 
     def sync(self) -> None:
         """All appended pages survive a loss of power from now on."""

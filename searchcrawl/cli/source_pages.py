@@ -19,6 +19,7 @@ from scrapy.utils.defer import deferred_f_from_coro_f
 from twisted.internet import threads
 
 from searchcrawl import urls
+from searchcrawl.bodies import read_whole
 from searchcrawl.cache.opening import open_cache
 from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import error_lines, guard_output, print_note
@@ -105,7 +106,7 @@ def describe_end(seen: Document | Outcome) -> str:
 
 def build_response(document: Document) -> Response:
     """The response that the document was read from, its codings undone."""
-    return make_response(document.base_url, document.headers, document.body, asked=document.claim.url)
+    return make_response(document.base_url, document.headers, read_whole(document.body), asked=document.claim.url)
 
 
 def make_response(url: str, pairs: Pairs, body: bytes, *, asked: str, status: int = 200) -> Response:
@@ -248,5 +249,7 @@ def read_cached(run: DryRun, url: str) -> Response | None:
 
     for answer in run.read(find):
         page = open_cache(run.project, run.source.name).read_page(answer.place, url=url)
-        return make_response(page.base_url or page.url, page.headers, page.body, asked=url, status=page.status)
+        return make_response(
+            page.base_url or page.url, page.headers, read_whole(page.body), asked=url, status=page.status
+        )
     return None

@@ -17,12 +17,14 @@ from scrapy.http import Response
 from scrapy.http.headers import Headers as ScrapyHeaders
 
 from searchcrawl import urls
+from searchcrawl.bodies import Body
 from searchcrawl.codes import TEMPORARY_REDIRECTS, Code
 from searchcrawl.convert.archive_reader import ARCHIVE, find_archive
 from searchcrawl.convert.archive_shelf import ArchiveShelf, Fetched, Unpacked
 from searchcrawl.convert.detection import detect
 from searchcrawl.exceptions import ConversionFailed, DiskFull, WorkersUnavailable
 from searchcrawl.http.content_coding import BrokenCoding
+from searchcrawl.http.large_response import build_response, find_body
 from searchcrawl.http.side_requests import SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim
 from searchcrawl.items import Claim, Headers, Hop, Link, Outcome
@@ -59,6 +61,7 @@ class ArchiveMiddleware:
         self._boundary = run.boundary
         self._rewriting = run.rewriting
         self._max_bytes = run.source.fetch.max_bytes
+        self._spools = run.project.cache_dir
         self._max_redirects = run.source.fetch.max_redirects
         self._shutdown = run.shutdown
         # Redirects for good move the row of the archive, and so those of its files.
@@ -67,6 +70,7 @@ class ArchiveMiddleware:
             max_bytes=self._max_bytes + 1,
             followed=TEMPORARY_REDIRECTS,
             max_redirects=self._max_redirects,
+            may_be_large=True,
         )
         self._shelf: ArchiveShelf | None = None
 
@@ -144,10 +148,10 @@ class ArchiveMiddleware:
             and claim is not None
             and _OF_ARCHIVE not in response.flags
             and _CODED not in response.headers
-            and detect(response.body) in ARCHIVE.mime_types
+            and detect(find_body(response)) in ARCHIVE.mime_types
         ):
             # Its files are called by the URL of the row, wherever redirects led.
-            self._get_shelf().note(claim.url, list_headers(response.headers), response.body)
+            self._get_shelf().note(claim.url, list_headers(response.headers), find_body(response))
         return response
 
     async def close(self) -> None:
@@ -183,7 +187,7 @@ class ArchiveMiddleware:
         if size > self._max_bytes:
             raise build_visit_end(request, claim, Code.TOO_LARGE, error=f"it has {size} bytes")
         body = await asyncio.to_thread(found.read, path)
-        return _answer(request, HTTPStatus.OK, headers, body or b"")
+        return _answer(request, HTTPStatus.OK, headers, b"" if body is None else body)
 
     def _get_shelf(self) -> ArchiveShelf:
         if self._shelf is None:
@@ -196,7 +200,7 @@ class ArchiveMiddleware:
         headers = list_headers(answer.headers)
         if answer.status != HTTPStatus.OK:
             return Fetched(answer.status, headers, b"")
-        body = answer.decoded_body(self._max_bytes + 1)
+        body = await asyncio.to_thread(answer.decoded_large_body, self._max_bytes + 1, self._spools)
         if len(body) > self._max_bytes:
             raise SideRequestFailed(f"the archive has over {self._max_bytes} bytes", code=Code.TOO_LARGE)
         return Fetched(answer.status, headers, body)
@@ -269,11 +273,13 @@ def _is_unchanged(request: Request, headers: Headers) -> bool:
     return own is not None and request.headers.get(b"If-None-Match") == own
 
 
-def _answer(request: Request, status: int, headers: Headers, body: bytes = b"") -> Response:
+def _answer(request: Request, status: int, headers: Headers, body: Body = b"") -> Response:
     sent = ScrapyHeaders()
     for name, value in headers:
         sent.appendlist(name, value)
-    return Response(request.url, status=status, headers=sent, body=body, flags=[_OF_ARCHIVE], request=request)
+    return build_response(
+        Response, request.url, status=status, headers=sent, body=body, flags=[_OF_ARCHIVE], request=request
+    )
 
 
 class ArchiveMoved(SideRequestFailed):

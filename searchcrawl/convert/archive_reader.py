@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
+from searchcrawl.bodies import Body, open_body, read_whole
 from searchcrawl.codes import Code
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, Converter, build_page, run_in_process
 from searchcrawl.convert.detection import BZIP2, GZIP, XZ, detect
@@ -201,7 +202,7 @@ def find_archive(url: str) -> tuple[str, str] | None:
     return (archive, _spell(path)) if mark and archive and path else None
 
 
-def list_members(body: bytes, name: str) -> Iterator[ArchiveMember]:
+def list_members(body: Body, name: str) -> Iterator[ArchiveMember]:
     """The files in an archive whose own name is ``name``.
 
     Raises ConversionFailed: 903 for a broken archive, 904 beyond a limit.
@@ -217,7 +218,7 @@ def list_members(body: bytes, name: str) -> Iterator[ArchiveMember]:
         ) from error
 
 
-def try_unpack(body: bytes, name: str, folder: str) -> tuple[dict[str, Kept], int] | OSError:
+def try_unpack(body: Body, name: str, folder: str) -> tuple[dict[str, Kept], int] | OSError:
     """What ``unpack`` returns, or the error of the disk: raised in a worker process it would count against the archive."""
     try:
         return unpack(body, name, folder)
@@ -225,7 +226,7 @@ def try_unpack(body: bytes, name: str, folder: str) -> tuple[dict[str, Kept], in
         return error
 
 
-def unpack(body: bytes, name: str, folder: str) -> tuple[dict[str, Kept], int]:
+def unpack(body: Body, name: str, folder: str) -> tuple[dict[str, Kept], int]:
     """Writes the files of an archive to ``folder``, called by their numbers; what is at each path, and their bytes.
 
     Raises what ``list_members`` does, and OSError where they cannot be written.
@@ -272,22 +273,22 @@ class _Limits:
             raise ConversionFailed(message, code=Code.CONVERSION_LIMIT)
 
 
-def _list_all(body: bytes, name: str, limits: _Limits) -> Iterator[ArchiveMember]:
+def _list_all(body: Body, name: str, limits: _Limits) -> Iterator[ArchiveMember]:
     if body.startswith(b"PK"):
         yield from _list_zip(body)
         return
     unpack = _UNPACKERS.get(detect(body))
     if unpack is None:
-        yield from _list_tar(lambda: io.BytesIO(body), limits)
+        yield from _list_tar(lambda: open_body(body), limits)
         return
     # What is called a tar archive and is none is damaged.
-    if name.lower().endswith(TAR_ENDINGS) or _begins_tar(unpack(io.BytesIO(body)).read(_BLOCK_BYTES)):
-        yield from _list_tar(lambda: unpack(io.BytesIO(body)), limits)
+    if name.lower().endswith(TAR_ENDINGS) or _begins_tar(unpack(open_body(body)).read(_BLOCK_BYTES)):
+        yield from _list_tar(lambda: unpack(open_body(body)), limits)
         return
     stem = next((name[: -len(ending)] for ending in ENDINGS if name.lower().endswith(ending)), name)
     # Damaged bytes may be those of a tar archive: it is read to its end before it counts as one file.
-    size = _measure(unpack(io.BytesIO(body)), limits)
-    yield _build_member(stem or "file", size, lambda: unpack(io.BytesIO(body)))
+    size = _measure(unpack(open_body(body)), limits)
+    yield _build_member(stem or "file", size, lambda: unpack(open_body(body)))
 
 
 def _begins_tar(block: bytes) -> bool:
@@ -308,7 +309,7 @@ def _measure(file: IO[bytes], limits: _Limits) -> int:
     return size
 
 
-def _list_zip(body: bytes) -> Iterator[ArchiveMember]:
+def _list_zip(body: Body) -> Iterator[ArchiveMember]:
     with _open_zip(body) as archive:
         members = archive.infolist()
         for info, name in zip(members, read_names(members), strict=True):
@@ -322,11 +323,11 @@ def _list_zip(body: bytes) -> Iterator[ArchiveMember]:
             yield _build_member(name, info.file_size, opener, modified)
 
 
-def _open_zip(body: bytes) -> zipfile.ZipFile:
+def _open_zip(body: Body) -> zipfile.ZipFile:
     try:
-        return zipfile.ZipFile(io.BytesIO(body))
+        return zipfile.ZipFile(open_body(body))
     except UnicodeDecodeError:
-        return zipfile.ZipFile(io.BytesIO(_mend_names(body)))
+        return zipfile.ZipFile(io.BytesIO(_mend_names(read_whole(body))))
 
 
 def _mend_names(body: bytes) -> bytes:
@@ -421,7 +422,7 @@ def _quote(path: bytes) -> str:
     return quote(path, safe=_UNESCAPED)
 
 
-def convert_archive(body: bytes, context: ConversionContext) -> Page:
+def convert_archive(body: Body, context: ConversionContext) -> Page:
     """A page without text, whose links are the files in the archive; what leads out of it counts as malformed.
 
     Raises ConversionFailed: 903 for a broken archive, 904 beyond a limit.
@@ -451,6 +452,7 @@ ARCHIVE: Final = Converter(
         *("application/x-compressed", "application/x-gzip-compressed", "application/x-bzip"),
     ),
     convert=convert_archive,
+    convert_large=convert_archive,
     choose_place=run_in_process,
     has_links=True,
     max_memory_bytes=MAX_FILE_MEMORY_BYTES,

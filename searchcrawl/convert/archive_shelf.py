@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import shutil
 import tempfile
 from collections import OrderedDict
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from searchcrawl.answer_headers import list_permissions
+from searchcrawl.bodies import Body, digest_body, list_pieces, read_body
 from searchcrawl.codes import Code, is_retried
 from searchcrawl.convert.archive_reader import ARCHIVE, Kept, find_archive, try_unpack
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES
@@ -45,7 +45,7 @@ class Fetched(NamedTuple):
 
     status: int
     headers: Headers
-    body: bytes
+    body: Body
     is_within: bool = False
 
 
@@ -57,10 +57,10 @@ class Unpacked(NamedTuple):
     kept: dict[str, Kept]
     size: int
 
-    def read(self, path: str) -> bytes | None:
+    def read(self, path: str) -> Body | None:
         """The content of a file; None where it cannot be read. Raises KeyError where there is none."""
         number = self.kept[path].number
-        return None if number is None else (self.folder / str(number)).read_bytes()
+        return None if number is None else read_body(self.folder / str(number))
 
     def measure(self, path: str) -> int | None:
         """The size of a file; None where it cannot be read. Raises KeyError where there is none."""
@@ -131,7 +131,7 @@ class ArchiveShelf:
         self._count = 0
         self._closed = False
 
-    def note(self, url: str, headers: Headers, body: bytes) -> None:
+    def note(self, url: str, headers: Headers, body: Body) -> None:
         """Keeps the body of an answer, if it is that of an archive, so that it need not be fetched once more."""
         if self._closed or not self._is_archive(url, headers, body):
             return
@@ -187,7 +187,7 @@ class ArchiveShelf:
         if (seen := self._seen.pop(url)) is not None:
             with suppress(OSError):  # It could not be written or read: it is fetched once more.
                 file = await asyncio.wrap_future(seen.written)
-                body = await asyncio.to_thread(file.read_bytes)
+                body = await asyncio.to_thread(read_body, file)
                 self._delete_later(_delete_tree, file.parent)
                 return Fetched(HTTPStatus.OK, seen.headers, body)
         inner = find_archive(url) if url != outermost else None
@@ -203,13 +203,14 @@ class ArchiveShelf:
             raise ConversionFailed("the archive in an archive cannot be unpacked", code=Code.CONVERSION_FAILED)
         return Fetched(HTTPStatus.OK, outer.headers, found, is_within=True)
 
-    def _is_archive(self, url: str, headers: Headers, body: bytes) -> bool:
+    def _is_archive(self, url: str, headers: Headers, body: Body) -> bool:
         return self._registry.find_mimetype(body, headers, url) in ARCHIVE.mime_types
 
-    def _write(self, body: bytes) -> Path:
+    def _write(self, body: Body) -> Path:
         file = self._make_folder() / "body"
         try:
-            file.write_bytes(body)
+            with file.open("wb") as written:
+                written.writelines(list_pieces(body))
         except OSError:
             _delete_tree(file.parent)
             raise
@@ -299,13 +300,15 @@ def _delete_tree(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _inherit(headers: Headers, body: bytes) -> Headers:
+def _inherit(headers: Headers, body: Body) -> Headers:
     """The headers of an archive that hold for its files; its validator is theirs, marked as that of an archive."""
     sent = {name.lower(): value for name, value in headers}
     validator = sent.get(b"etag") or sent.get(b"last-modified") or body
     robots = [(name, value) for name, value in headers if name.lower() == _ROBOTS]
     # Who may see the archive may see its files; with other permissions they are other files.
     permissions = list_permissions(headers)
-    digest = hashlib.sha256(validator + (repr(permissions).encode() if permissions else b""))
+    digest = digest_body(validator)
+    if permissions:
+        digest.update(repr(permissions).encode())
     digits = digest.hexdigest()[:_DIGEST_CHARACTERS]
     return (*robots, *permissions, (b"ETag", f'{ARCHIVE_ETAG}{digits}"'.encode()))

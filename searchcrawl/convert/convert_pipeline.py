@@ -16,6 +16,7 @@ from typing import ParamSpec, TypeVar
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
+from searchcrawl.bodies import Body, LargeBody, read_whole
 from searchcrawl.codes import Code
 from searchcrawl.convert.converter import Converter, RunsIn
 from searchcrawl.convert.html_converter import HTML
@@ -118,7 +119,7 @@ class ConvertPipeline:
             if page is not None:
                 return copy_with(item, page=page, converter=converter.name)
             place = RunsIn.PROCESS if is_suspect else converter.choose_place(item.body)
-            if place is not RunsIn.REACTOR:
+            if place is not RunsIn.REACTOR or not isinstance(item.body, bytes):
                 return self._convert_elsewhere(item, converter, place)
             page = self._parse(item, converter.convert, item.body, self._build_context(item))
             return self._add_page(item, converter, page)
@@ -140,7 +141,7 @@ class ConvertPipeline:
         page = cached.page if converter.is_kept else None
         # Of a crawl, where requests wait: what is large is read where it stops nothing.
         is_large = cached.page is not None and converter.choose_place(document.body) is not RunsIn.REACTOR
-        if converter.convert_again is not None and not is_large:
+        if converter.convert_again is not None and not is_large and isinstance(document.body, bytes):
             context = self._build_context(document)
             page = self._parse(document, converter.convert_again, document.body, context, cached.text)
         if page is None:
@@ -161,7 +162,7 @@ class ConvertPipeline:
     async def _convert_elsewhere(self, document: Document, converter: Converter, place: RunsIn) -> Document | Outcome:
         context = self._build_context(document)
         try:
-            if place is RunsIn.THREAD:
+            if place is RunsIn.THREAD and isinstance(document.body, bytes):
                 page = await asyncio.to_thread(self._parse, document, converter.convert, document.body, context)
             else:
                 page = await asyncio.wrap_future(self._pool.submit(converter, document.body, context))
@@ -265,7 +266,7 @@ class ConversionPool:
         self._timeout_seconds = timeout_seconds
         self._pools: dict[str, WorkerPool] = {}
 
-    def submit(self, converter: Converter, body: bytes, context: ConversionContext) -> Future[Page]:
+    def submit(self, converter: Converter, body: Body, context: ConversionContext) -> Future[Page]:
         """The page; fails with ConversionFailed: 903 for a broken body, 904 if a limit was exceeded.
 
         It fails with WorkersUnavailable where no worker process can read anything.
@@ -277,7 +278,12 @@ class ConversionPool:
             self._pools[converter.name] = pool
         page: Future[Page] = Future()
         page.set_running_or_notify_cancel()
-        packed = pool.submit(_convert_packed, converter.convert, body, context)
+        if isinstance(body, bytes):
+            packed = pool.submit(_convert_packed, converter.convert, body, context)
+        elif converter.convert_large is not None:
+            packed = pool.submit(_convert_packed, converter.convert_large, body, context)
+        else:
+            packed = pool.submit(_convert_whole, converter.convert, body, context)
         packed.add_done_callback(lambda done: _hand_over(done, page))
         return page
 
@@ -287,11 +293,16 @@ class ConversionPool:
             pool.close()
 
 
-def _convert_packed(
-    convert: Callable[[bytes, ConversionContext], Page], body: bytes, context: ConversionContext
-) -> PackedPage:
+def _convert_packed(convert: Callable[[T, ConversionContext], Page], body: T, context: ConversionContext) -> PackedPage:
     """Runs in the worker process."""
     return pack_page(convert(body, context))
+
+
+def _convert_whole(
+    convert: Callable[[bytes, ConversionContext], Page], body: LargeBody, context: ConversionContext
+) -> PackedPage:
+    """Runs in the worker process, whose memory is limited."""
+    return pack_page(convert(read_whole(body), context))
 
 
 def _hand_over(done: Future[PackedPage], page: Future[Page]) -> None:

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Final
 
 from searchcrawl import clock
+from searchcrawl.bodies import Body, LargeBody
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.context import ConversionContext
@@ -54,27 +55,29 @@ class Converter:
     the page are followed; without links a document that the index filter refuses is not converted. ``convert_again``
     makes the page, without its links, of a body of which the text is known; None where it has to be converted.
     ``is_kept``: all that its pages have, but for links, is in their records (``documents.known_texts``).
+    ``convert_large`` reads a body that is a file, in less memory than it has bytes; without it such a body is read whole.
     ``max_memory_bytes`` is what its worker process may take.
     """
 
     name: str
     mime_types: tuple[str, ...]
     convert: Callable[[bytes, ConversionContext], Page]
-    choose_place: Callable[[bytes], RunsIn]
-    recognise: Callable[[bytes], bool] | None = None
+    choose_place: Callable[[Body], RunsIn]
+    recognise: Callable[[Body], bool] | None = None
     is_text: bool = False
     has_links: bool = False
     convert_again: Callable[[bytes, ConversionContext, str], Page | None] | None = None
     is_kept: bool = False
+    convert_large: Callable[[LargeBody, ConversionContext], Page] | None = None
     max_memory_bytes: int = MAX_MEMORY_BYTES
 
 
-def run_in_process(body: bytes) -> RunsIn:
+def run_in_process(body: Body) -> RunsIn:
     """The place for what a library reads that is not to be trusted with the memory of the crawl."""
     return RunsIn.PROCESS
 
 
-def run_in_thread(body: bytes) -> RunsIn:
+def run_in_thread(body: Body) -> RunsIn:
     """The place for what is read in linear time: a thread, and a worker process for a large body.
 
     A thread takes longer to be told of a small one than that takes to be read.

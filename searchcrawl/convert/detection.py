@@ -11,6 +11,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from searchcrawl.bodies import Body
+
 ZIP: Final = "application/zip"
 OLE: Final = "application/x-ole-storage"
 #: An office file in an envelope that only its password opens.
@@ -67,7 +69,7 @@ class _Member(NamedTuple):
     offset: int
 
 
-def find_zip_type(body: bytes) -> str:
+def find_zip_type(body: Body) -> str:
     """The type of a ZIP archive: that of the document that it is, or ``application/zip``; never raises."""
     members = {member.name: member for member in _list_members(body)}
     if (named := members.get("mimetype")) is not None:
@@ -87,18 +89,21 @@ def _name_office_type(main: str) -> str:
     return f"{name}.12" if name.endswith("macroenabled") else name
 
 
-def _list_members(body: bytes) -> Iterator[_Member]:
+def _list_members(body: Body) -> Iterator[_Member]:
     """The first members in the list at the end of an archive."""
-    end = body.rfind(b"PK\x05\x06", max(0, len(body) - _END.size - _MAX_COMMENT))
-    if end < 0 or end + _END.size > len(body):
+    start = max(0, len(body) - _END.size - _MAX_COMMENT)
+    tail = body[start:]
+    found = tail.rfind(b"PK\x05\x06")
+    if found < 0 or found + _END.size > len(tail):
         return
-    *_, list_bytes, _, _ = _END.unpack_from(body, end)
+    end = start + found
+    *_, list_bytes, _, _ = _END.unpack_from(tail, found)
     # Bytes before the archive move it.
     position = end - list_bytes
     for _ in range(_MAX_MEMBERS):
         if position < 0 or position + _ENTRY.size > end:
             return
-        entry = _ENTRY.unpack_from(body, position)
+        entry = _ENTRY.unpack(body[position : position + _ENTRY.size])
         if entry[0] != b"PK\x01\x02":
             return
         method, packed_bytes, name_bytes, offset = entry[4], entry[8], entry[10], entry[16]
@@ -107,11 +112,11 @@ def _list_members(body: bytes) -> Iterator[_Member]:
         position = start + name_bytes + entry[11] + entry[12]
 
 
-def _read_member(body: bytes, member: _Member, most: int) -> bytes:
+def _read_member(body: Body, member: _Member, most: int) -> bytes:
     """The beginning of a member; empty where it cannot be read."""
     if member.offset + _LOCAL.size > len(body):
         return b""
-    local = _LOCAL.unpack_from(body, member.offset)
+    local = _LOCAL.unpack(body[member.offset : member.offset + _LOCAL.size])
     if local[0] != b"PK\x03\x04":
         return b""
     start = member.offset + _LOCAL.size + local[9] + local[10]
@@ -124,43 +129,44 @@ def _read_member(body: bytes, member: _Member, most: int) -> bytes:
         return b""
 
 
-def find_ole_type(body: bytes) -> str:
+def find_ole_type(body: Body) -> str:
     """The type of an OLE2 file by the names of its streams, or ``application/x-ole-storage``; never raises."""
     names = set(_list_streams(body))
     return next((mimetype for name, mimetype in _STREAMS.items() if name in names), OLE)
 
 
-def _list_streams(body: bytes) -> Iterator[str]:
+def _list_streams(body: Body) -> Iterator[str]:
     """The names of the streams that stand first in an OLE2 file."""
     if len(body) < _OLE_HEADER_BYTES:
         return
     size = _SECTOR_SIZES.get(int.from_bytes(body[_SHIFT_AT : _SHIFT_AT + 2], "little"), 0)
-    (directory,) = _SECTOR.unpack_from(body, _DIRECTORY_AT)
+    (directory,) = _SECTOR.unpack_from(body[:_OLE_HEADER_BYTES], _DIRECTORY_AT)
     for _ in range(_MAX_SECTORS):
         start = (directory + 1) * size
         if not size or start + size > len(body):
             return
-        for at in range(start, start + size, _DIRECTORY_ENTRY_BYTES):
-            (name_bytes,) = struct.unpack_from("<H", body, at + _NAME_BYTES)
+        sector = body[start : start + size]
+        for at in range(0, size, _DIRECTORY_ENTRY_BYTES):
+            (name_bytes,) = struct.unpack_from("<H", sector, at + _NAME_BYTES)
             if 2 < name_bytes <= _NAME_BYTES:
-                yield body[at : at + name_bytes - 2].decode("utf-16-le", "replace").strip("\x05")
+                yield sector[at : at + name_bytes - 2].decode("utf-16-le", "replace").strip("\x05")
         following = _find_next_sector(body, directory, size)
         if following is None:
             return
         directory = following
 
 
-def _find_next_sector(body: bytes, sector: int, size: int) -> int | None:
+def _find_next_sector(body: Body, sector: int, size: int) -> int | None:
     """The sector that follows in a chain; None at its end, or where the header does not list its part of the table."""
     a_table = size // _SECTOR.size
     number, place = divmod(sector, a_table)
     if number >= _MAX_TABLES:
         return None
-    (table,) = _SECTOR.unpack_from(body, _TABLES_AT + _SECTOR.size * number)
+    (table,) = _SECTOR.unpack_from(body[:_OLE_HEADER_BYTES], _TABLES_AT + _SECTOR.size * number)
     at = (table + 1) * size + place * _SECTOR.size
     if at + _SECTOR.size > len(body):
         return None
-    following: int = _SECTOR.unpack_from(body, at)[0]
+    following: int = _SECTOR.unpack(body[at : at + _SECTOR.size])[0]
     return following
 
 
@@ -207,6 +213,9 @@ _PDF_HEAD_BYTES: Final = 1_024
 _PDF_HEAD: Final = re.compile(
     rb"%PDF-\d\.\d[^\r\n]*+[\r\n]++(?:%[^\r\n]*?[\x80-\xff]{4}|.*?\d \d{1,5} obj\b)", re.DOTALL
 )
+#: A body is read from its end in pieces of so many bytes.
+_PIECE_BYTES: Final = 65_536
+_RTF_HEAD_BYTES: Final = 16
 _RTF_HEAD: Final = re.compile(rb"\{\\rtf\d[\\{}\s]")
 _TAR: Final = "application/x-tar"
 _TAR_BYTES: Final = 512
@@ -216,12 +225,12 @@ _TAR_SUM: Final = slice(148, 156)
 #: Containers of which the header may know better what they hold.
 _CONTAINERS: Final = frozenset({ZIP, OLE, GZIP})
 _OF_OFFICE: Final = ("application/vnd.openxmlformats-officedocument", "application/vnd.oasis.opendocument")
-_FIRST_BYTES: Final = frozenset(mark[0] for mark, _ in _SIGNATURES)
+_FIRST_BYTES: Final = frozenset(mark[:1] for mark, _ in _SIGNATURES)
 
 
-def detect(body: bytes) -> str | None:
+def detect(body: Body) -> str | None:
     """The type of a binary format that a body begins like; None where it begins like none that is known."""
-    if not body or (body[0] not in _FIRST_BYTES and not body.startswith(_TAR_MARK, _TAR_AT)):
+    if not body or (body[:1] not in _FIRST_BYTES and not body.startswith(_TAR_MARK, _TAR_AT)):
         return None
     for mark, mimetype in _SIGNATURES:
         if body.startswith(mark):
@@ -243,12 +252,12 @@ def _has_tar_sum(header: bytes) -> bool:
     return len(header) == _TAR_BYTES and said in {sum(counted), sum(counted) - 256 * high}
 
 
-def begins_like_container(body: bytes) -> bool:
+def begins_like_container(body: Body) -> bool:
     """Whether what a body is may be told only by what comes later in it."""
     return detect(body[:_TAR_BYTES]) in {ZIP, OLE}
 
 
-def begins_like_binary(body: bytes) -> bool:
+def begins_like_binary(body: Body) -> bool:
     """Whether a body begins as no text does: with what is no letter in any encoding, or as a whole PDF file."""
     found = detect(body)
     if found == PDF:
@@ -256,9 +265,20 @@ def begins_like_binary(body: bytes) -> bool:
     return found is not None and not body.startswith(_LETTERS)
 
 
-def is_rtf(body: bytes) -> bool:
+def is_rtf(body: Body) -> bool:
     """Whether a body that is sent as text is an RTF file from its beginning to its end."""
-    return _RTF_HEAD.match(body) is not None and body.rstrip(b" \t\r\n\0").endswith(b"}")
+    return _RTF_HEAD.match(body[:_RTF_HEAD_BYTES]) is not None and _ends_with_brace(body)
+
+
+def _ends_with_brace(body: Body) -> bool:
+    """Whether a brace is the last of a body, but for blanks and zeros."""
+    end = len(body)
+    while end:
+        start = max(0, end - _PIECE_BYTES)
+        if rest := body[start:end].rstrip(b" \t\r\n\0"):
+            return rest.endswith(b"}")
+        end = start
+    return False
 
 
 def refutes(found: str, said: str) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import re
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from searchcrawl.bodies import Body, open_body, read_whole
 from searchcrawl.codes import Code
 from searchcrawl.convert.archive_reader import MAX_MEMBERS, MAX_RATIO, MAX_UNPACKED_BYTES
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, Converter, build_page, run_in_process
@@ -136,7 +136,7 @@ _DOCBOOK: Final = "application/docbook+xml"
 _MAX_HEADING_CHARS: Final = 150
 
 
-def convert_document(body: bytes, context: ConversionContext) -> Page:
+def convert_document(body: Body, context: ConversionContext) -> Page:
     """The text of a file, and title, author, subject and dates that it has of itself.
 
     Raises ConversionFailed: 903 for what is broken or needs a password, 904 beyond a limit.
@@ -148,18 +148,18 @@ def convert_document(body: bytes, context: ConversionContext) -> Page:
         raise ConversionFailed(f"no format of {context.mimetype}", code=Code.CONVERSION_FAILED)
     charset = ""
     if form.is_text:
-        text, charset = context.decode(body, markup=False)
+        text, charset = context.decode(read_whole(body), markup=False)
         body = text.encode("utf-8", "replace")
     elif form is BY_TYPE[_MAIL]:
-        body = simplify_mail(body, context.default_charset)
+        body = simplify_mail(read_whole(body), context.default_charset)
     elif form is BY_TYPE[_MESSAGE]:
-        body = hide_html(body)
+        body = hide_html(read_whole(body))
     found = asyncio.run(_extract(body, form))
     text = found.content if form.is_text else _STYLE.sub("", found.content)
     return build_page(context, text=text, charset=charset, **_read_fields(found.metadata, text, body, form))
 
 
-async def _extract(body: bytes, form: Format) -> Any:
+async def _extract(body: Body, form: Format) -> Any:
     # The process of the crawl itself never calls this function, so it never loads the library.
     import xberg  # noqa: PLC0415
 
@@ -177,7 +177,11 @@ async def _extract(body: bytes, form: Format) -> Any:
     config = xberg.ExtractionConfig(
         use_cache=False, disable_ocr=True, enable_quality_processing=False, security_limits=limits
     )
-    given = xberg.ExtractInput(kind="bytes", bytes=body, mime_type=form.known_as)
+    if isinstance(body, bytes):
+        given = xberg.ExtractInput(kind="bytes", bytes=body, mime_type=form.known_as)
+    else:
+        # It copies bytes that it is given several times.
+        given = xberg.ExtractInput(kind="uri", uri=body.path, mime_type=form.known_as)
     try:
         result = await xberg.extract(given, config)
     except MemoryError:
@@ -195,7 +199,7 @@ def _build_error(name: str, message: str) -> ConversionFailed:
     return ConversionFailed(f"{name}: {line}", code=Code.CONVERSION_LIMIT if over else Code.CONVERSION_FAILED)
 
 
-def _read_fields(about: Any, text: str, body: bytes, form: Format) -> dict[str, Any]:
+def _read_fields(about: Any, text: str, body: Body, form: Format) -> dict[str, Any]:
     """The arguments of ``build_page`` for what a file says of itself."""
     kind = form.mime_types[0]
     own = Properties()
@@ -233,6 +237,7 @@ DOCUMENTS: Final = Converter(
     is_kept=True,
     mime_types=(*(each for form in FORMATS if not form.is_text for each in form.mime_types), ENCRYPTED),
     convert=convert_document,
+    convert_large=convert_document,
     choose_place=run_in_process,
     max_memory_bytes=MAX_FILE_MEMORY_BYTES,
 )
@@ -268,13 +273,13 @@ class Properties(NamedTuple):
     modified: str = ""
 
 
-def read_ole_properties(body: bytes) -> Properties:
+def read_ole_properties(body: Body) -> Properties:
     """The summary of an OLE2 file; empty where it has none, or none that can be read."""
     # The process of the crawl itself never calls this function, so it never loads the library.
     import olefile  # noqa: PLC0415
 
     try:
-        with olefile.OleFileIO(io.BytesIO(body)) as file:
+        with olefile.OleFileIO(open_body(body)) as file:
             about = file.get_metadata()
     except (OSError, ValueError, IndexError, TypeError, KeyError, EOFError):
         return Properties()
@@ -295,7 +300,7 @@ def _decode(value: bytes | str | None, codec: str) -> str:
         return value.decode("windows-1252", "replace").strip("\0")
 
 
-def read_rtf_properties(body: bytes) -> Properties:
+def read_rtf_properties(body: Body) -> Properties:
     """Title, author and subject in the beginning of an RTF file."""
     head = body[:_HEAD_BYTES]
     page = _RTF_PAGE.search(head)

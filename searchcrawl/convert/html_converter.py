@@ -6,6 +6,7 @@ import re
 from codecs import BOM_UTF8
 from typing import Final
 
+from searchcrawl.bodies import Body
 from searchcrawl.convert.converter import Converter, RunsIn
 from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import Page
@@ -41,13 +42,15 @@ def read_html_text(body: bytes, content_type: str, *, default_charset: str = "ut
     return convert_html(body, context).text
 
 
-def _choose_place(body: bytes) -> RunsIn:
+def _choose_place(body: Body) -> RunsIn:
     size = len(body)
-    oversized = size > _OVERSIZED_BYTES or (size > 3 * _OVERSIZED_TAGS and body.count(b"<") > _OVERSIZED_TAGS)
+    if size > _OVERSIZED_BYTES or not isinstance(body, bytes):
+        return RunsIn.PROCESS
+    oversized = size > 3 * _OVERSIZED_TAGS and body.count(b"<") > _OVERSIZED_TAGS
     return RunsIn.PROCESS if oversized else RunsIn.REACTOR
 
 
-def _recognise(body: bytes) -> bool:
+def _recognise(body: Body) -> bool:
     """Whether a body begins with a tag of a page, after comments and XML declarations."""
     head = body[:_RECOGNISED_BYTES].removeprefix(BOM_UTF8)
     position = 0

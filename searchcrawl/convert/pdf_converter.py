@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from searchcrawl.bodies import Body, open_body
 from searchcrawl.codes import Code
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, Converter, build_page, run_in_process
 from searchcrawl.exceptions import ConversionFailed
@@ -25,7 +26,7 @@ _DATE: Final = re.compile(
 )
 
 
-def convert_pdf(body: bytes, context: ConversionContext) -> Page:
+def convert_pdf(body: Body, context: ConversionContext) -> Page:
     """The text of all pages, and title, author and subject of the document's information.
 
     Without a title, the name of the file is the title. Raises ConversionFailed: 903 for what is broken or encrypted,
@@ -35,7 +36,7 @@ def convert_pdf(body: bytes, context: ConversionContext) -> Page:
     import pypdfium2  # noqa: PLC0415
 
     try:
-        document = pypdfium2.PdfDocument(body)
+        document = pypdfium2.PdfDocument(body if isinstance(body, bytes) else open_body(body), autoclose=True)
     except pypdfium2.PdfiumError as error:
         raise ConversionFailed(f"PDF: {error}", code=Code.CONVERSION_FAILED) from error
     try:
@@ -87,6 +88,7 @@ PDF: Final = Converter(
     is_kept=True,
     mime_types=("application/pdf", "application/x-pdf"),
     convert=convert_pdf,
+    convert_large=convert_pdf,
     choose_place=run_in_process,
     recognise=lambda body: b"%PDF-" in body[:_RECOGNISED_BYTES],
     max_memory_bytes=MAX_FILE_MEMORY_BYTES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from searchcrawl.bodies import Body
 from searchcrawl.codes import Code
 from searchcrawl.convert.archive_reader import ARCHIVE
 from searchcrawl.convert.converter import Converter
@@ -44,7 +45,7 @@ class Registry:
         self._by_type = {mimetype: each for each in (*CONVERTERS, *own) for mimetype in each.mime_types}
         self._user_types = frozenset(mimetype for each in own for mimetype in each.mime_types)
 
-    def find_mimetype(self, body: bytes, headers: Headers, url: str = "") -> str:
+    def find_mimetype(self, body: Body, headers: Headers, url: str = "") -> str:
         """The type of a body.
 
         What its bytes are beyond doubt, a header that says another binary type is not believed. A header that says text
@@ -72,7 +73,7 @@ class Registry:
         readable = essence in self._by_type or found in self._by_type
         return found if readable and refutes(found, essence) else essence
 
-    def choose(self, mimetype: str, body: bytes, headers: Headers) -> Converter:
+    def choose(self, mimetype: str, body: Body, headers: Headers) -> Converter:
         """The converter for a body of the type that ``find_mimetype`` found.
 
         Raises NoConverter (908), or DocumentError (1009) for binary data sent as text.
@@ -84,7 +85,7 @@ class Registry:
             raise DocumentError(f"binary data sent as {mimetype}", code=Code.BINARY_AS_TEXT)
         return HTML if converter is XML and _is_page(body) else converter
 
-    def reads_nothing(self, beginning: bytes, headers: Headers, url: str) -> bool:
+    def reads_nothing(self, beginning: Body, headers: Headers, url: str) -> bool:
         """Whether nothing reads the type of a body (908), whatever comes after its beginning of 8 KiB."""
         return self._find(self.find_mimetype(beginning, headers, url)) is None and not begins_like_container(beginning)
 
@@ -98,7 +99,7 @@ class Registry:
         converter = self._find(mimetype)
         return mimetype.startswith("text/") if converter is None else converter.is_text
 
-    def _recognise(self, body: bytes, headers: Headers, url: str) -> str | None:
+    def _recognise(self, body: Body, headers: Headers, url: str) -> str | None:
         """The type of a body that begins like no binary format and whose header says nothing."""
         ending = find_file_name(headers, url).rpartition(".")[2].lower() if url else ""
         named = self._find_own(ending) or BY_ENDING.get(ending)
@@ -119,7 +120,7 @@ class Registry:
         )
 
 
-def is_binary(body: bytes, headers: Headers) -> bool:
+def is_binary(body: Body, headers: Headers) -> bool:
     """Whether a body can be no text: it begins as none does, or has too many control bytes.
 
     A single NUL makes no page binary. UTF-16 is text, if a BOM or the header says so.
@@ -131,8 +132,8 @@ def is_binary(body: bytes, headers: Headers) -> bool:
     if controls <= len(head) * _MAX_BINARY_SHARE:
         return False
     charset = find_encoding(parse_content_type(join_content_type(headers)).charset or "")
-    return not body.startswith((b"\xff\xfe", b"\xfe\xff")) and charset not in {"utf-16le", "utf-16be"}
+    return not head.startswith((b"\xff\xfe", b"\xfe\xff")) and charset not in {"utf-16le", "utf-16be"}
 
 
-def _is_page(body: bytes) -> bool:
+def _is_page(body: Body) -> bool:
     return HTML.recognise is not None and HTML.recognise(body)

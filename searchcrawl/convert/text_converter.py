@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import orjson
 
+from searchcrawl.bodies import LargeBody, list_pieces, read_whole
 from searchcrawl.codes import Code
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, Converter, build_page, run_in_process, run_in_thread
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.content_type import parse_content_type
 from searchcrawl.html.context import ConversionContext
-from searchcrawl.html.encoding import decode
+from searchcrawl.html.encoding import decode, find_encoding
 from searchcrawl.html.page_text import MAX_CHARACTERS
 from searchcrawl.items import Page
 
@@ -24,11 +27,37 @@ def convert_text(body: bytes, context: ConversionContext) -> Page:
     return build_page(context, text=text, charset=charset)
 
 
+def convert_large_text(body: LargeBody, context: ConversionContext) -> Page:
+    """As ``convert_text``; raises ConversionFailed (904) for a text that is surely too long without having it in memory."""
+    if len(body) > MAX_CHARACTERS and _has_too_much(body, context.content_type):
+        raise ConversionFailed(f"a text of over {MAX_CHARACTERS} characters", code=Code.CONVERSION_LIMIT)
+    return convert_text(read_whole(body), context)
+
+
+def _has_too_much(body: LargeBody, content_type: str) -> bool:
+    """Whether a text begins with more characters than one may have, in whatever encoding it may be."""
+    if find_encoding(parse_content_type(content_type).charset or "utf-8") != "utf-8":
+        return False
+    decoder, characters = getincrementaldecoder("utf-8")(), 0
+    for piece in list_pieces(body):
+        # After an escape ISO-2022 has two bytes a character.
+        if b"\x1b" in piece:
+            return False
+        try:
+            characters += len(decoder.decode(piece))
+        except UnicodeDecodeError:
+            return False
+        if characters > MAX_CHARACTERS:
+            return True
+    return False
+
+
 TEXT: Final = Converter(
     name="text",
     is_kept=True,
     mime_types=("text/plain", "application/yaml", "text/yaml", "application/toml"),
     convert=convert_text,
+    convert_large=convert_large_text,
     choose_place=run_in_thread,
     is_text=True,
 )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from xml.parsers import expat  # entities are not expanded, and nothing else is loaded
 
+from searchcrawl.bodies import Body
 from searchcrawl.codes import Code
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, Converter, build_page, run_in_process
 from searchcrawl.convert.html_converter import read_html_text
@@ -178,7 +179,7 @@ def _strip_markup(text: str) -> str:
     return read_html_text(text.encode("utf-8", "replace"), "text/html; charset=utf-8")
 
 
-def _recognise(body: bytes) -> bool:
+def _recognise(body: Body) -> bool:
     head = body[:_RECOGNISED_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     return head.startswith((b"<?xml", b"<rss", b"<feed", b"<rdf:rdf"))
 

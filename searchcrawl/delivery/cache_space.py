@@ -255,11 +255,10 @@ def _copy(cache: DocumentCache, writer: SegmentWriter, number: int, rows: Sequen
         # Several rows may name one record.
         if row.offset != copied:
             try:
-                records = cache.read_bytes(number, row.offset, row.size)
+                now, copied = writer.copy(cache.read_pieces(number, row.offset, row.size)), row.offset
             except DamagedRecord as error:
                 logger.error("%s; its page is fetched again when it is needed", error)
                 continue
-            now, copied = writer.copy(records), row.offset
         moved.append(MovedRecord(row.url_id, row.offset, now))
     return moved
 

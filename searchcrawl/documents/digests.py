@@ -9,19 +9,20 @@ from typing import Final
 
 import orjson
 
+from searchcrawl.bodies import Body, LargeBody, digest_body
 from searchcrawl.items import Page
 
 _SHA256_BYTES: Final = 32
 _MOST_KEPT: Final = 1_000_000
 
 
-def begin_body_digest(body: bytes) -> hashlib._Hash:
+def begin_body_digest(body: Body) -> hashlib._Hash:
     """The sha256 of a body, for ``compute_body_digest``, and for what is told by its body alone."""
-    return hashlib.sha256(body)
+    return digest_body(body)
 
 
 def compute_body_digest(
-    body: bytes | hashlib._Hash,
+    body: Body | hashlib._Hash,
     *,
     robots_tags: str = "",
     canonical: str = "",
@@ -37,7 +38,7 @@ def compute_body_digest(
     with which URL it is shown or how to read the bytes otherwise than they say themselves, and the rule of the index filter that
     refuses the document. So a page is read again when another rule refuses it, or none does any more.
     """
-    digest = begin_body_digest(body) if isinstance(body, bytes) else body.copy()
+    digest = begin_body_digest(body) if isinstance(body, bytes | LargeBody) else body.copy()
     parts = (
         *((b"\0", robots_tags), (b"\0canonical ", canonical), (b"\0attributes ", attributes)),
         *((b"\0permissions ", permissions), (b"\0reading ", reading), (b"\0display ", display)),

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from searchcrawl import plugins
+from searchcrawl.bodies import read_whole
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.page_text import MAX_CHARACTERS, MAX_VALUE_CHARS, collapse_value
@@ -36,7 +37,7 @@ def show(document: Document, page: Page) -> plugins.Document:
         mimetype=document.mimetype,
         fetched_at=document.fetched_at,
         headers={name.decode("latin-1").lower(): value.decode("latin-1") for name, value in document.headers},
-        body=document.body,
+        body=read_whole(document.body),
         links=tuple(link.url for link in page.links),
         values=_show_values(page),
         **{name: getattr(page, name) for name in TEXTS},

@@ -34,6 +34,7 @@ from scrapy.utils.log import logformatter_adapter
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
+from searchcrawl.http.large_response import is_large
 from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.user_code import is_ours
 
@@ -202,12 +203,14 @@ class VisitEngine(ExecutionEngine):
         if call is None:
             await maybe_deferred_to_future(scraper.enqueue_scrape(result, request))
             return
-        slot.add_response_request(result, request)
+        # It counts the bytes that are in memory, for which it would read a body that is not.
+        counted = None if isinstance(result, Response) and is_large(result) else result
+        slot.add_response_request(counted, request)
         slot.next_response_request_deferred()
         try:
             await self._read_plainly(call, result, request)
         finally:
-            slot.finish_response(result, request)
+            slot.finish_response(counted, request)
             scraper._check_if_closing()
 
     def _choose_callback(self, result: Response | Failure, request: Request) -> Callable[[Any], Any] | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from codecs import getincrementaldecoder
 from functools import lru_cache
 from typing import Final
 
 import webencodings
 
+from searchcrawl.bodies import Body, list_pieces
 from searchcrawl.html.content_type import join_content_type, parse_content_type
 from searchcrawl.items import Headers
 
@@ -246,7 +248,7 @@ def _detect(body: bytes) -> str | None:
     return None if len(_HIGH_IN_LATIN.findall(sample)) * 2 > len(_HIGH_RUN.findall(sample)) else encoding
 
 
-def prescan(body: bytes) -> str | None:
+def prescan(body: Body) -> str | None:
     """The encoding that an XML declaration or a meta element names (HTML Standard, "prescan a byte stream"), or None.
 
     If it names UTF-16, the encoding is UTF-8; if x-user-defined, windows-1252. Unknown labels are ignored.
@@ -330,24 +332,31 @@ def read_content_language(headers: Headers) -> str:
     return tag if LANGUAGE_TAG.fullmatch(tag) else ""
 
 
-def describe_reading(body: bytes, headers: Headers, mimetype: str) -> str:
+def describe_reading(body: Body, headers: Headers, mimetype: str) -> str:
     """How the headers make the bytes be read, in words that are compared; empty where a page is read as its bytes say."""
     kind = mimetype if mimetype != _PAGE and (mimetype.startswith(_TEXTS) or mimetype.endswith("+xml")) else ""
     parts = (kind, _find_charset(body, headers), read_content_language(headers))
     return " ".join(f"{name}={part}" for name, part in zip(("type", "charset", "language"), parts, strict=True) if part)
 
 
-def _find_charset(body: bytes, headers: Headers) -> str:
+def _find_charset(body: Body, headers: Headers) -> str:
     """The encoding of the header, if another one may be taken without it."""
     label = parse_content_type(join_content_type(headers)).charset
     declared = find_encoding(label) if label is not None else None
-    if declared is None or (body.isascii() and b"\x1b" not in body):
+    if declared is None or all(piece.isascii() and b"\x1b" not in piece for piece in list_pieces(body)):
         return ""
     named = prescan(body)
     if named is None and declared == "utf-8":
-        try:
-            body.decode()
-        except UnicodeDecodeError:
-            return declared
-        return ""
+        return "" if _is_utf8(body) else declared
     return "" if named == declared else declared
+
+
+def _is_utf8(body: Body) -> bool:
+    decoder = getincrementaldecoder("utf-8")()
+    try:
+        for piece in list_pieces(body):
+            decoder.decode(piece)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True

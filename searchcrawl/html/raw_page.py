@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from searchcrawl.bodies import Body
 from searchcrawl.html.metas import MAX_REFRESH_SECONDS, parse_refresh
 from searchcrawl.rules.rendering import NEXT_TO_NOTHING, Need, Shell, judge
 
@@ -29,12 +30,12 @@ _READ_BYTES: Final = 2_000
 _SHELL_BYTES: Final = 256 * 1024
 
 
-def needs_scripts(body: bytes, text: str) -> bool:
+def needs_scripts(body: Body, text: str) -> bool:
     """Whether a page, of which ``text`` was read, surely needs the scripts that fill it."""
     if len(text) >= NEXT_TO_NOTHING:
         return False
-    body = body[:_SHELL_BYTES]
-    return has_scripts(body) and judge(read_shell(body)).need is Need.CERTAIN
+    shell = body[:_SHELL_BYTES]
+    return has_scripts(shell) and judge(read_shell(shell)).need is Need.CERTAIN
 
 
 def has_scripts(body: bytes) -> bool:

@@ -9,6 +9,7 @@ from typing import Final
 
 import brotli
 
+from searchcrawl.bodies import Body, Spool, hold, read_whole
 from searchcrawl.html.encoding import find_encoding
 
 if sys.version_info >= (3, 14):
@@ -65,36 +66,44 @@ def decode_body(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
 
     Raises BrokenCoding, or DecodedTooLarge past ``max_bytes`` (0: no limit) or a ratio of 1000.
     """
+    return read_whole(decode_large(body, codings, max_bytes=max_bytes, new_spool=hold))
+
+
+def decode_large(body: Body, codings: list[str], *, max_bytes: int, new_spool: Callable[[], Spool]) -> Body:
+    """As ``decode_body``, by way of spools; raises SpoolFailed as well."""
     _check_layers(codings)
     for coding in reversed(codings):
         if not body:
             return body
-        body = _decode_one(body, coding, max_bytes=max_bytes)
+        body = _decode_one(body, coding, max_bytes=max_bytes, spool=new_spool())
     return body
 
 
 def decode_prefix(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
     """At most ``max_bytes`` of the decoded body, as far as it can be decoded; raises BrokenCoding."""
+    return read_whole(decode_large_prefix(body, codings, max_bytes=max_bytes, new_spool=hold))
+
+
+def decode_large_prefix(body: Body, codings: list[str], *, max_bytes: int, new_spool: Callable[[], Spool]) -> Body:
+    """As ``decode_prefix``, by way of spools; raises SpoolFailed as well."""
     _check_layers(codings)
     for coding in reversed(codings):
         if not body:
             return body
-        pieces: list[bytes] = []
-        size = 0
+        spool = new_spool()
         try:
             for piece in decode_in_pieces(body, coding):
-                pieces.append(piece)
-                size += len(piece)
-                if size >= max_bytes:
+                spool.write(piece[: max_bytes - spool.size])
+                if spool.size >= max_bytes:
                     break
         except BrokenCoding:
-            if not pieces:
+            if not spool.size:
                 raise
-        body = b"".join(pieces)[:max_bytes]
+        body = spool.finish()
     return body
 
 
-def decode_in_pieces(body: bytes, coding: str) -> Iterator[bytes]:
+def decode_in_pieces(body: Body, coding: str) -> Iterator[bytes]:
     """The body before one coding was applied, in pieces of bounded size, as far as it can be decoded.
 
     Raises BrokenCoding where it is unknown, at once, or cut or broken, after the pieces before; the caller keeps the limits.
@@ -110,21 +119,19 @@ def _check_layers(codings: list[str]) -> None:
         raise BrokenCoding(f"{len(codings)} content codings", cut=False)
 
 
-def _decode_one(body: bytes, coding: str, *, max_bytes: int) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
+def _decode_one(body: Body, coding: str, *, max_bytes: int, spool: Spool) -> Body:
     for piece in decode_in_pieces(body, coding):
-        size += len(piece)
+        size = spool.size + len(piece)
         if max_bytes and size > max_bytes:
             raise DecodedTooLarge(f"more than {max_bytes} bytes decoded from {len(body)} ({coding})")
         if size > _RATIO_FROM_BYTES and size > MAX_RATIO * len(body):
             raise DecodedTooLarge(f"more than {MAX_RATIO} times the {len(body)} bytes sent ({coding})")
-        pieces.append(piece)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        spool.write(piece)
+    return spool.finish()
 
 
 def _decode_members(
-    body: bytes, magic: bytes, decode: Callable[[bytes, int], Generator[bytes, None, int]], name: str
+    body: Body, magic: bytes, decode: Callable[[Body, int], Generator[bytes, None, int]], name: str
 ) -> Iterator[bytes]:
     """Decodes one member after the other; ignores what follows the last one and is none, as browsers do."""
     position = 0
@@ -135,21 +142,22 @@ def _decode_members(
     raise BrokenCoding(name, cut=False)
 
 
-def _gzip(body: bytes) -> Iterator[bytes]:
-    def decode(body: bytes, position: int) -> Generator[bytes, None, int]:
+def _gzip(body: Body) -> Iterator[bytes]:
+    def decode(body: Body, position: int) -> Generator[bytes, None, int]:
         return _inflate(zlib.decompressobj(16 + zlib.MAX_WBITS), body, position, "gzip")
 
     return _decode_members(body, b"\x1f\x8b", decode, f"gzip of more than {MAX_MEMBERS} members")
 
 
-def _deflate(body: bytes) -> Iterator[bytes]:
+def _deflate(body: Body) -> Iterator[bytes]:
     """Decodes deflate with the zlib wrapper, as RFC 9110 says, or without it, as some servers send it."""
-    wrapped = len(body) > 1 and (body[0] & 0x0F) == 8 and int.from_bytes(body[:2], "big") % 31 == 0
+    head = body[:2]
+    wrapped = len(head) == 2 and (head[0] & 0x0F) == 8 and int.from_bytes(head, "big") % 31 == 0
     wbits = zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS
     yield from _inflate(zlib.decompressobj(wbits), body, 0, "deflate")
 
 
-def _inflate(stream: zlib._Decompress, body: bytes, position: int, coding: str) -> Generator[bytes, None, int]:
+def _inflate(stream: zlib._Decompress, body: Body, position: int, coding: str) -> Generator[bytes, None, int]:
     """What the stream at ``position`` holds; returns where it ends."""
     data = b""
     while not stream.eof:
@@ -168,7 +176,7 @@ def _inflate(stream: zlib._Decompress, body: bytes, position: int, coding: str) 
     return position - len(stream.unused_data)
 
 
-def _brotli(body: bytes) -> Iterator[bytes]:
+def _brotli(body: Body) -> Iterator[bytes]:
     stream = brotli.Decompressor()
     position = 0
     while not stream.is_finished():
@@ -184,11 +192,11 @@ def _brotli(body: bytes) -> Iterator[bytes]:
             raise BrokenCoding("cut br")
 
 
-def _zstd(body: bytes) -> Iterator[bytes]:
+def _zstd(body: Body) -> Iterator[bytes]:
     return _decode_members(body, b"\x28\xb5\x2f\xfd", _zstd_frame, f"zstd of more than {MAX_MEMBERS} frames")
 
 
-def _zstd_frame(body: bytes, position: int) -> Generator[bytes, None, int]:
+def _zstd_frame(body: Body, position: int) -> Generator[bytes, None, int]:
     """What the frame at ``position`` holds; returns where it ends."""
     stream = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG})
     while not stream.eof:
@@ -205,7 +213,7 @@ def _zstd_frame(body: bytes, position: int) -> Generator[bytes, None, int]:
     return position - len(stream.unused_data)
 
 
-_DECODERS: Final[Mapping[str, Callable[[bytes], Iterator[bytes]]]] = {
+_DECODERS: Final[Mapping[str, Callable[[Body], Iterator[bytes]]]] = {
     **dict.fromkeys(("gzip", "x-gzip"), _gzip),
     "deflate": _deflate,
     "br": _brotli,

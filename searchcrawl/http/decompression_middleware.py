@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 from scrapy import Request
@@ -10,8 +12,10 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.asyncio import run_in_thread
 
+from searchcrawl.bodies import Spool, SpoolFailed
 from searchcrawl.codes import Code
-from searchcrawl.http.content_coding import ACCEPTED, BrokenCoding, DecodedTooLarge, decode_body, parse_codings
+from searchcrawl.http.content_coding import ACCEPTED, BrokenCoding, DecodedTooLarge, decode_large, parse_codings
+from searchcrawl.http.large_response import build_response, find_body
 from searchcrawl.http.visit_end import PAGES, build_visit_end, find_claim
 from searchcrawl.items import Claim
 from searchcrawl.run import Run
@@ -24,12 +28,15 @@ _THREAD_FROM_BYTES: Final = 256 * 1024
 class DecompressionMiddleware:
     """Replaces the body by the decoded one; a cut or broken body gets 958, one that is too large 960."""
 
-    def __init__(self, *, max_bytes: int) -> None:
+    def __init__(self, *, max_bytes: int, spools: Path | None = None) -> None:
+        """``spools`` is the folder for large bodies."""
         self._max_bytes = max_bytes
+        self._spools = spools
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DecompressionMiddleware:
-        return cls(max_bytes=stages_of(crawler).get(Run).source.fetch.max_bytes)
+        run = stages_of(crawler).get(Run)
+        return cls(max_bytes=run.source.fetch.max_bytes, spools=run.project.cache_dir)
 
     def process_request(self, request: Request) -> None:
         dict.setdefault(request.headers, b"Accept-Encoding", [ACCEPTED])
@@ -41,16 +48,20 @@ class DecompressionMiddleware:
         claim = find_claim(request)
         if claim is None:
             return response
-        if len(response.body) >= _THREAD_FROM_BYTES:
+        if len(find_body(response)) >= _THREAD_FROM_BYTES:
             return run_in_thread(self._decode, request, response, claim)
         return self._decode(request, response, claim)
 
     def _decode(self, request: Request, response: Response, claim: Claim) -> Response:
         codings = parse_codings(response.headers.getlist(b"Content-Encoding"))
         try:
-            body = decode_body(response.body, codings, max_bytes=self._max_bytes)
+            body = decode_large(
+                find_body(response), codings, max_bytes=self._max_bytes, new_spool=partial(Spool, self._spools)
+            )
         except BrokenCoding as error:
             raise build_visit_end(request, claim, Code.READ_ERROR, error=str(error), transient=error.cut) from error
+        except SpoolFailed as error:
+            raise build_visit_end(request, claim, Code.READ_ERROR, error=str(error), transient=True) from error
         except DecodedTooLarge as error:
             raise build_visit_end(request, claim, Code.TOO_LARGE, error=str(error)) from error
         headers = response.headers.copy()
@@ -58,7 +69,8 @@ class DecompressionMiddleware:
         for name in (b"Content-Encoding", b"Content-Length"):
             headers.pop(name, None)
         # Not replace(): that would guess the charset of the coded body.
-        decoded = type(response)(
+        decoded = build_response(
+            type(response),
             response.url,
             status=response.status,
             body=body,

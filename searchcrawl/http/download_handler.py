@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from typing import Final, NoReturn, Self
 
 import aiohttp
@@ -29,12 +31,14 @@ from scrapy.http import Headers, HtmlResponse, Response, TextResponse, XmlRespon
 from scrapy.utils.asyncio import run_in_thread
 
 from searchcrawl import clock
+from searchcrawl.bodies import INLINE_BYTES, PIECE_BYTES, Body, Spool
 from searchcrawl.failpoints import reach
 from searchcrawl.http.address_guard import AddressGuard, PublicGuard
 from searchcrawl.http.address_slots import AddressSlots
 from searchcrawl.http.connector import AddressForbidden, GuardedConnector, TurnPassed
-from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, decode_body, parse_codings
+from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, decode_large, parse_codings
 from searchcrawl.http.given_up_hosts import GivenUpHosts
+from searchcrawl.http.large_response import MAY_BE_LARGE, build_response
 from searchcrawl.http.name_lookups import NameLookups
 from searchcrawl.http.proxy_middleware import ProxyRoute
 from searchcrawl.http.side_requests import ANONYMOUS, COUNT_BYTES
@@ -84,7 +88,7 @@ class GuardedHandler(BaseDownloadHandler):
 
     Times out after ``request.meta["download_timeout"]`` (default: ``timeout_seconds``) seconds in all. Raises Scrapy's
     download errors and those of ``http.visit_end``. With ``request.meta["body_prefix_bytes"]`` the body is cut there
-    instead of refused. Of a body among ``unread`` only the beginning is read.
+    instead of refused. Of a body among ``unread`` only the beginning is read. A large one is put into the folder ``spools``.
     """
 
     lazy = False
@@ -108,6 +112,7 @@ class GuardedHandler(BaseDownloadHandler):
         address_slots: AddressSlots | None = None,
         route: ProxyRoute | None = None,
         unread: UnreadBodies | None = None,
+        spools: Path | None = None,
     ) -> None:
         super().__init__(crawler)
         self._guard = guard
@@ -122,6 +127,7 @@ class GuardedHandler(BaseDownloadHandler):
         self._given_up = given_up or GivenUpHosts()
         self._address_slots = address_slots
         self._unread = unread
+        self._spools = spools
         self._proxy = yarl.URL(route.url) if route is not None else None
         self._proxy_authorization = route.authorization if route is not None else None
         self._tls: dict[TlsFiles, ssl.SSLContext] = {}
@@ -151,6 +157,7 @@ class GuardedHandler(BaseDownloadHandler):
             given_up=stages.get(GivenUpHosts),
             route=stages.find(ProxyRoute),
             unread=stages.find(UnreadBodies),
+            spools=run.project.cache_dir,
         )
 
     async def download_request(self, request: Request) -> Response:
@@ -275,7 +282,7 @@ class GuardedHandler(BaseDownloadHandler):
         wanted = 200 <= status <= 299 or self._wants_every_body
         body = await self._read_body(answer, request) if wanted else await _read_unwanted_body(answer)
         kind = self._choose_type(headers, request.url, body)
-        response = kind(request.url, status=status, body=body, request=request)
+        response = build_response(kind, request.url, status=status, body=body, request=request)
         # The attribute is set afterwards, because the constructor would copy the headers.
         response.headers = headers
         return response
@@ -284,7 +291,7 @@ class GuardedHandler(BaseDownloadHandler):
         """The proxy, and what it is sent as Proxy-Authorization; None where there is none."""
         return self._proxy, self._proxy_authorization
 
-    def _choose_type(self, headers: Headers, url: str, body: bytes) -> type[Response]:
+    def _choose_type(self, headers: Headers, url: str, body: Body) -> type[Response]:
         kind = (headers.get(b"Content-Type") or b"").partition(b";")[0].strip().lower()
         return _TYPES.get(kind, Response)
 
@@ -292,7 +299,7 @@ class GuardedHandler(BaseDownloadHandler):
         """How many bytes a body may have; 0: any number."""
         return self._max_bytes
 
-    async def _read_body(self, answer: aiohttp.ClientResponse, request: Request) -> bytes:
+    async def _read_body(self, answer: aiohttp.ClientResponse, request: Request) -> Body:
         prefix_bytes: int = request.meta.get("body_prefix_bytes", 0)
         limit = prefix_bytes or self._choose_limit(request)
         announced = answer.content_length
@@ -302,8 +309,9 @@ class GuardedHandler(BaseDownloadHandler):
         # Only visits of rows end early, of pages that came.
         unread = self._unread if find_claim(request) is not None and answer.status in PAGES else None
         count_bytes = request.meta.get(COUNT_BYTES)
-        pieces: list[bytes] = []
-        size = 0
+        may_be_large = find_claim(request) is not None or request.meta.get(MAY_BE_LARGE)
+        incoming = _Incoming(self._spools if may_be_large else None)
+        pieces, size = incoming.pieces, 0
         try:
             async for piece in answer.content.iter_any():
                 pieces.append(piece)
@@ -320,24 +328,61 @@ class GuardedHandler(BaseDownloadHandler):
                     answer.close()
                     if not prefix_bytes:
                         raise BodyTooLarge(f"more than {limit} bytes sent")
-                    return b"".join(pieces)[:limit]
+                    pieces[-1] = piece[: len(piece) + limit - size]
+                    break
+                if size > INLINE_BYTES:
+                    await incoming.put_down(size)
         except aiohttp.ClientPayloadError:
             # With ``body_prefix_bytes`` any length may be announced, and so much would be decoded.
             if announced is None or (limit and announced > limit):
                 raise
-            if not await run_in_thread(_decodes_to, announced, pieces, answer.headers):
+            body = await incoming.finish()
+            if not await run_in_thread(_decodes_to, announced, body, answer.headers, self._spools):
                 raise
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            return body
+        return await incoming.finish()
 
 
-def _decodes_to(announced: int, pieces: list[bytes], headers: Mapping[str, str]) -> bool:
+class _Incoming:
+    """A body that comes, in memory as far as it is not large: the event loop waits for no disk.
+
+    ``pieces`` are those that are not on the disk.
+    """
+
+    def __init__(self, spools: Path | None) -> None:
+        self.pieces: list[bytes] = []
+        self._spool = None if spools is None else Spool(spools)
+
+    async def put_down(self, size: int) -> None:
+        """Puts what has come of a large body, ``size`` bytes in all, on the disk; raises SpoolFailed."""
+        spool = self._spool
+        if spool is not None and size - spool.size >= PIECE_BYTES:
+            await self._write(spool)
+
+    async def finish(self) -> Body:
+        """All of it; raises SpoolFailed."""
+        if self._spool is None or not self._spool.size:
+            return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
+        await self._write(self._spool)
+        return await run_in_thread(self._spool.finish)
+
+    async def _write(self, spool: Spool) -> None:
+        data = b"".join(self.pieces)
+        self.pieces.clear()
+        await run_in_thread(spool.write, data)
+
+
+def _decodes_to(announced: int, body: Body, headers: Mapping[str, str], spools: Path | None) -> bool:
     """Whether a body that was cut has all of a page, whose length before it was compressed was announced.
 
     Chromium takes such bodies as well. That nothing is missing is what the coding itself says.
     """
     codings = parse_codings([headers.get("Content-Encoding", "").encode("latin-1", "replace")])
     try:
-        return bool(codings) and len(decode_body(b"".join(pieces), codings, max_bytes=announced)) == announced
+        return (
+            bool(codings)
+            and len(decode_large(body, codings, max_bytes=announced, new_spool=partial(Spool, spools))) == announced
+        )
     except (BrokenCoding, DecodedTooLarge):
         return False
 

@@ -14,6 +14,7 @@ from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
 from searchcrawl import urls
+from searchcrawl.bodies import Body, read_whole
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.content_coding import decode_body, parse_codings
 from searchcrawl.http.download_handler import FOR_PROXY, GuardedHandler
@@ -87,5 +88,5 @@ class PythonSpiderHandler(GuardedHandler):
         limit: int = request.meta.get("download_maxsize", self._max_bytes)
         return limit
 
-    def _choose_type(self, headers: Headers, url: str, body: bytes) -> type[Response]:
-        return responsetypes.from_args(headers=headers, url=url, body=body)
+    def _choose_type(self, headers: Headers, url: str, body: Body) -> type[Response]:
+        return responsetypes.from_args(headers=headers, url=url, body=read_whole(body))

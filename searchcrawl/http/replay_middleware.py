@@ -17,6 +17,7 @@ from scrapy.utils.misc import load_object
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import StoredPage
 from searchcrawl.exceptions import DamagedRecord
+from searchcrawl.http.large_response import build_response
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_redirects
 from searchcrawl.items import CachedAnswer, Claim, Fallback, FetchedAnswer, Hop, Outcome, Place
 from searchcrawl.run import Run
@@ -176,7 +177,9 @@ class ReplayMiddleware:
         headers = Headers()
         for name, value in page.headers:
             headers.appendlist(name, value)
-        return Response(request.url, status=page.status, headers=headers, body=page.body, request=request)
+        return build_response(
+            Response, request.url, status=page.status, headers=headers, body=page.body, request=request
+        )
 
     def _note_read(self, claim: Claim, page: StoredPage) -> None:
         self.pages += page.status == _PAGE

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from scrapy import Request
@@ -18,9 +20,11 @@ from scrapy.http import Response
 from scrapy.http.headers import Headers
 
 from searchcrawl import urls
+from searchcrawl.bodies import Body, LargeBody, Spool
 from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.exceptions import CrawlEnds, HostBlocked, InvalidUrl
-from searchcrawl.http.content_coding import decode_prefix, parse_codings
+from searchcrawl.http.content_coding import decode_large_prefix, decode_prefix, parse_codings
+from searchcrawl.http.large_response import MAY_BE_LARGE, find_body
 from searchcrawl.http.visit_end import PUBLIC_ONLY, describe_failure, find_failure, join_lines
 from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -59,7 +63,8 @@ class SidePolicy:
 
     ``kind`` names it in ``Request.meta``. The body is cut after ``max_bytes``. Redirects with a status of
     ``followed`` are followed, ``max_redirects`` at most. One to what an exclude rule names fails, or is the answer if
-    ``ends_at_excluded``. The source's own headers (``fetch.headers``) go along to the origins that get them.
+    ``ends_at_excluded``. The source's own headers (``fetch.headers``) go along to the origins that get them. The body
+    ``may_be_large``: on the disk.
     """
 
     kind: str
@@ -68,6 +73,7 @@ class SidePolicy:
     followed: frozenset[int] = REDIRECT_STATUSES
     ends_at_excluded: bool = False
     max_redirects: int = 5
+    may_be_large: bool = False
 
 
 class SideRequestFailed(Exception):
@@ -94,13 +100,17 @@ class SideRequestFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideAnswer:
-    """The answer at the end of all redirects, whatever its status; ``body`` as it was sent, cut at the limit."""
+    """The answer at the end of all redirects, whatever its status; ``body`` as it was sent, cut at the limit.
+
+    Where the policy allows it a large body is ``large`` in its place.
+    """
 
     url: str
     status: int
     headers: Headers
     body: bytes = field(repr=False)
     redirected: bool
+    large: LargeBody | None = field(default=None, repr=False)
     #: that nobody was logged in, of what a page loads: to the page this may be an answer as any other
     lost_login: bool = False
 
@@ -121,6 +131,11 @@ class SideAnswer:
     def decoded_body(self, max_bytes: int) -> bytes:
         """The first ``max_bytes`` of the body without content codings; raises BrokenCoding."""
         return decode_prefix(self.body, self.codings, max_bytes=max_bytes)
+
+    def decoded_large_body(self, max_bytes: int, spools: Path) -> Body:
+        """As ``decoded_body``, but a large body is put into the folder ``spools``; raises SpoolFailed as well."""
+        body = self.large or self.body
+        return decode_large_prefix(body, self.codings, max_bytes=max_bytes, new_spool=partial(Spool, spools))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,6 +289,7 @@ def _build_request(
         "download_slot": urls.host_and_port(url),
         "verbatim_url": True,
         "body_prefix_bytes": policy.max_bytes,
+        MAY_BE_LARGE: policy.may_be_large,
     }
     if form is None:
         return Request(url, headers=headers, meta=meta, dont_filter=True)
@@ -288,11 +304,14 @@ def _build_request(
 
 
 def _build_answer(response: Response, *, redirected: bool) -> SideAnswer:
+    body = find_body(response)
+    large = None if isinstance(body, bytes) else body
     return SideAnswer(
         url=response.url,
         status=response.status,
         headers=response.headers,
-        body=response.body,
+        body=response.body if large is None else b"",
+        large=large,
         redirected=redirected,
         lost_login=LOST_LOGIN in response.flags,
     )

@@ -19,6 +19,7 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Response
 
+from searchcrawl.bodies import SpoolFailed
 from searchcrawl.codes import Code, is_retried
 from searchcrawl.items import Claim, Hop, Outcome
 from searchcrawl.politeness.backoff import parse_retry_after
@@ -83,6 +84,8 @@ _CODES: Final[Mapping[type[Exception], Code]] = {
     DownloadCancelledError: Code.TOO_LARGE,
     UnsupportedURLSchemeError: Code.MALFORMED_URL,
     DownloadFailedError: Code.IO_ERROR,
+    # It says nothing of the host.
+    SpoolFailed: Code.READ_ERROR,
     OSError: Code.IO_ERROR,
 }
 

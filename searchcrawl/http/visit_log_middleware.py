@@ -15,6 +15,7 @@ from scrapy.http import Headers, Response
 
 from searchcrawl import clock
 from searchcrawl.codes import describe_code
+from searchcrawl.http.large_response import find_body
 from searchcrawl.http.visit_end import find_claim, find_failure, join_lines
 from searchcrawl.items import Document, Outcome
 from searchcrawl.sources.secrets import HIDDEN
@@ -96,7 +97,7 @@ class VisitLogMiddleware:
         request.meta[_BEGUN] = clock.monotonic()
 
     def process_response(self, request: Request, response: Response) -> Response:
-        self._note(request, len(response.body))
+        self._note(request, len(find_body(response)))
         if logger.isEnabledFor(logging.DEBUG):
             asked, answered = describe_headers(request.headers), describe_headers(response.headers)
             logger.debug("%s: asked with %s; answered %d with %s", request.url, asked, response.status, answered)
@@ -154,7 +155,7 @@ class StatsMiddleware:
         count = self._stats.inc_value
         count("downloader/response_count")
         count(f"downloader/response_status_count/{response.status}")
-        count("downloader/response_bytes", len(response.body) + _measure(response.headers) + _STATUS_LINE_BYTES)
+        count("downloader/response_bytes", len(find_body(response)) + _measure(response.headers) + _STATUS_LINE_BYTES)
         if response.status not in _REDIRECTS:
             count("response_received_count")
         return response

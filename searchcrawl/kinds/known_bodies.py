@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from searchcrawl import urls
+from searchcrawl.bodies import Body, SpoolFailed
 from searchcrawl.cache.opening import open_cache
 from searchcrawl.exceptions import CacheError, StoreError
 from searchcrawl.listing.model import Read, Reader, ReadRequest, SameBody, Unread
@@ -44,9 +45,9 @@ class WholeReader:
         self._reader.close()
         self._cache.close()
 
-    def _find_bodies(self, wanted: Sequence[str]) -> dict[str, bytes]:
+    def _find_bodies(self, wanted: Sequence[str]) -> dict[str, Body]:
         keys = [urls.key(url) for url in wanted]
-        bodies = dict[str, bytes]()
+        bodies = dict[str, Body]()
         try:
             records = self._run.read(document_queries.find_records, self._run.source_id, keys)
         except StoreError as error:
@@ -55,12 +56,12 @@ class WholeReader:
         for record in records.values():
             try:
                 bodies[record.url] = self._cache.read_page(record.place, url=record.url).body
-            except CacheError as error:
+            except (CacheError, SpoolFailed) as error:
                 logger.warning("%s; files or rows are read again", error)
         return bodies
 
     @staticmethod
-    def _complete(answer: Read | SameBody | Unread, body: bytes | None) -> Read | Unread:
+    def _complete(answer: Read | SameBody | Unread, body: Body | None) -> Read | Unread:
         if not isinstance(answer, SameBody):
             return answer
         if body is None:

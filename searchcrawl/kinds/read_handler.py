@@ -13,6 +13,7 @@ from scrapy.http import Response
 from scrapy.http.headers import Headers
 
 from searchcrawl.codes import Code
+from searchcrawl.http.large_response import build_response
 from searchcrawl.http.visit_end import build_visit_end, find_claim
 from searchcrawl.items import Claim
 from searchcrawl.kinds.known_bodies import WholeReader
@@ -59,7 +60,7 @@ class ReadHandler:
             headers = Headers()
             for name, value in found.headers:
                 headers.appendlist(name, value)
-            return Response(request.url, headers=headers, body=found.body, request=request)
+            return build_response(Response, request.url, headers=headers, body=found.body, request=request)
         if claim is not None:
             raise build_visit_end(request, claim, found.code, error=found.error, transient=found.transient)
         if found.code == Code.NO_LONGER_LISTED:

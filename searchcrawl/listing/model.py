@@ -24,6 +24,9 @@ def to_version(token: bytes) -> int:
     return value - (1 << 64) if value >= (1 << 63) else value
 
 
+from searchcrawl.bodies import Body
+
+
 class Entry(NamedTuple):
     """One thing: its identity, and what tells one version of it from another.
 
@@ -129,9 +132,12 @@ class ReadRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What was read; ``headers`` as a web server would send them, with what ``answer_headers`` names."""
+    """What was read; ``headers`` as a web server would send them, with what ``answer_headers`` names.
 
-    body: bytes
+    ``body`` is best put together by a ``bodies.Spool``: so a large one never is in memory.
+    """
+
+    body: Body
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 

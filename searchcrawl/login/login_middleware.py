@@ -19,6 +19,7 @@ from searchcrawl import urls
 from searchcrawl.codes import REDIRECT_STATUSES, Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.raw_page import find_raw_refresh
+from searchcrawl.http.large_response import find_beginning
 from searchcrawl.http.redirect_middleware import repeat_request
 from searchcrawl.http.side_requests import LOST_LOGIN, META_KEY, SideRequests
 from searchcrawl.http.visit_end import (
@@ -219,9 +220,9 @@ class SessionLogin:
             return self._leads_to_login(request, location, permanent=status in _PERMANENT)
         if status != 200:
             return status == 401
-        if self._session.looks_like_login(response.body):
+        if self._session.looks_like_login(find_beginning(response)):
             return True
-        refresh = find_raw_refresh(response.body)
+        refresh = find_raw_refresh(find_beginning(response))
         # It would end the visit as a move for good does.
         return refresh is not None and self._leads_to_login(request, refresh, permanent=True)
 
@@ -242,7 +243,7 @@ class SessionLogin:
             (is_page and find_claim(request) is not None) or (was_closed and (is_page or status in _KNOWN_TO_USER))
         ):
             return False
-        body = None if status == 304 else response.body
+        body = None if status == 304 else find_beginning(response)
         return self._session.note_opened(request.url, body, meta.get("login_generation", 0), was_closed=was_closed)
 
     async def _renew(self, request: Request, response: Response) -> Response | Request:

@@ -82,9 +82,15 @@ def _pack(document: Document) -> Document:
         # The bytes are as before, or no rule asks for them: the cache gets nothing.
         return copy_with(document, body=b"", sent_bytes=len(document.body))
     claim = document.claim
-    if document.code != 200 or (claim.has_document and claim.fields_digest == document.fields_digest):
+    is_kept = document.code != 200 or (claim.has_document and claim.fields_digest == document.fields_digest)
+    if is_kept and isinstance(document.body, bytes):
         return document
-    return copy_with(document, records=encode_page(build_record(document)), body=b"", sent_bytes=len(document.body))
+    if document.code != 200:
+        return copy_with(document, body=b"", sent_bytes=len(document.body))
+    response, fields = encode_page(build_record(document))
+    # In one piece, whatever its size: it goes through the socket.
+    records = response if isinstance(response, bytes) else b"".join(response), fields
+    return copy_with(document, records=records, body=b"", sent_bytes=len(document.body))
 
 
 class MemberScheduler(VisitScheduler):

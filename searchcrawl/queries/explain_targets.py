@@ -124,9 +124,10 @@ def _show_refused(context: Context, facts: UrlFacts) -> Iterator[Step]:
 
 def _find_in_markup(page: StoredPage, source: Source, mimetype: str | None) -> str | None:
     """The canonical URL in the markup of a page, as a visit reads it; None for what a worker process would read."""
-    if mimetype not in HTML.mime_types or _WORD not in page.body.lower():
+    body = page.body
+    if mimetype not in HTML.mime_types or not isinstance(body, bytes) or _WORD not in body.lower():
         return None
-    if HTML.choose_place(page.body) is not RunsIn.REACTOR:
+    if HTML.choose_place(body) is not RunsIn.REACTOR:
         return None
     about = ConversionContext(
         url=page.base_url or page.url,
@@ -134,4 +135,4 @@ def _find_in_markup(page: StoredPage, source: Source, mimetype: str | None) -> s
         default_charset=source.fetch.default_charset,
         routes=source.scope.hash_routes,
     )
-    return HTML.convert(page.body, about).canonical
+    return HTML.convert(body, about).canonical

@@ -9,6 +9,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from searchcrawl import clock, urls
+from searchcrawl.http.large_response import find_body
 from searchcrawl.http.visit_end import find_claim
 
 _SECONDS: Final = 600.0
@@ -41,7 +42,7 @@ class FrameMiddleware:
         return response.replace(url=request.url, request=request)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        if response.status == 200 and len(response.body) <= _MAX_BYTES and find_claim(request) is not None:
+        if response.status == 200 and len(find_body(response)) <= _MAX_BYTES and find_claim(request) is not None:
             self._keep(urls.without_route(request.url), response)
         return response
 

@@ -20,6 +20,7 @@ from searchcrawl.codes import Code, facts_of, is_retried
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.raw_page import has_scripts, read_shell
+from searchcrawl.http.large_response import find_body
 from searchcrawl.http.side_requests import LOST_LOGIN
 from searchcrawl.http.visit_end import PAGES, VisitEnded, build_visit_end, find_claim, find_redirects, join_lines
 from searchcrawl.items import Claim, Hop, Outcome
@@ -126,7 +127,7 @@ class RenderMiddleware:
             return _redirect(request, urls.without_route(request.url), _MOVED_FOR_GOOD) if of_route else response
         if of_route:
             return self._render(request, response, claim, _ROUTE)
-        if not self._always and len(response.body) >= _THREAD_FROM_BYTES:
+        if not self._always and len(find_body(response)) >= _THREAD_FROM_BYTES:
             return self._render_if_needed(request, response, claim)
         plan = _ALWAYS if self._always else self._decide(claim, response)
         return response if plan is None else self._render(request, response, claim, plan)

@@ -14,6 +14,7 @@ from typing import Final, Self
 import orjson
 
 from searchcrawl import clock
+from searchcrawl.bodies import Body, list_pieces
 from searchcrawl.codes import REMOVING, ROBOTS_UNAVAILABLE, Code, FailureKind
 from searchcrawl.items import Unread
 from searchcrawl.rules.boundary import is_trap_limit
@@ -186,9 +187,12 @@ def dump_unread(unread: Unread | None) -> str | None:
     return None if unread is None else orjson.dumps(unread).decode()
 
 
-def digest_unread(body: bytes) -> str:
+def digest_unread(body: Body) -> str:
     """The digest of a body that is not read."""
-    return hashlib.blake2b(body, digest_size=_DIGEST_BYTES).hexdigest()
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for piece in list_pieces(body):
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def follow_unread(before: Unread | None, found: Unread) -> Unread:

@@ -5,7 +5,6 @@ An SQLite store is read past the code under test: by the driver alone, and witho
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from typing import Any, Final
 
 import orjson
 
+from searchcrawl.bodies import digest_body
 from searchcrawl.cache.opening import use_cache
 from searchcrawl.codes import Code, CodeClass, facts_of
 from searchcrawl.exceptions import CacheError, DamagedRecord, UnsupportedByIndex
@@ -111,7 +111,7 @@ def _read_cache(project: Project, source: str, select: Select) -> tuple[dict[str
             except (CacheError, DamagedRecord) as error:
                 damaged.append(f"record of {row['url']}: {error}")
             else:
-                digests[row["url"]] = hashlib.sha256(page.body).hexdigest()
+                digests[row["url"]] = digest_body(page.body).hexdigest()
     return digests, damaged
 
 

@@ -49,6 +49,8 @@ _MOST_KEPT: Final = 50_000
 #: How often a host that could not be probed is probed again with a later page.
 _MAX_TRIES: Final = 3
 _MAX_BYTES: Final = 1_000_000
+#: The form of a login stands in so much of a page.
+_LOGIN_BYTES: Final = 1 << 23
 #: These redirects are followed: after them a page keeps its own URL.
 _POLICY: Final = SidePolicy(kind="sentinel", max_bytes=_MAX_BYTES, followed=TEMPORARY_REDIRECTS)
 
@@ -189,7 +191,7 @@ class PlaceholderPagePipeline:
     def _is_suspect(self, host: _Host, item: Document, page: Page, outline: Outline) -> bool:
         """Whether a page looks like a placeholder page: by itself, or as it is like another one of its host."""
         claim = item.claim
-        if has_password_field(item.body) or claim.code == Code.SENTINEL:
+        if has_password_field(item.body[:_LOGIN_BYTES]) or claim.code == Code.SENTINEL:
             return True
         if self._is_home(claim.url, None) and not claim.has_document:
             return False
@@ -246,7 +248,7 @@ class PlaceholderPagePipeline:
         # The page to which a host redirects unknown paths is content. But it is not if it was another page before, and
         # all pages have become this one.
         is_content = self._is_home(claim.url, signature) and (not claim.has_document or host.answers_any)
-        if is_content and not has_password_field(document.body):
+        if is_content and not has_password_field(document.body[:_LOGIN_BYTES]):
             return None
         self._withdraw(host, signature, Outline.of(page.all_text, asked=claim.url))
         return Outcome(

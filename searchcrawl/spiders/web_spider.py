@@ -14,6 +14,7 @@ from searchcrawl.answer_headers import drop_own
 from searchcrawl.convert.registry import Registry
 from searchcrawl.convert.user_converter import list_user_converters
 from searchcrawl.http.headers_middleware import read_canonical
+from searchcrawl.http.large_response import find_body
 from searchcrawl.http.visit_end import find_redirects
 from searchcrawl.items import CANONICAL_ETAG, Document, FetchedAnswer
 from searchcrawl.sources.secrets import redact
@@ -68,7 +69,7 @@ class WebSpider(SourceSpider):
             claim=response.meta["claim"],
             url=response.url,
             headers=headers,
-            body=response.body,
+            body=find_body(response),
             # An answer of the cache has the time when it came.
             fetched_at=response.meta.get("fetched_at") or clock.now(),
             redirects=find_redirects(response.request) if response.request else (),

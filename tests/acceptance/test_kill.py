@@ -68,7 +68,7 @@ _COMPACTING_CHAINS = (
 #: What other tests kill.
 _OF_OTHERS = (
     *(*failpoints.OF_TICKS, *failpoints.OF_NAMES, *failpoints.OF_FEEDS),
-    *(*failpoints.OF_RECEIVERS, *failpoints.OF_LISTINGS),
+    *(*failpoints.OF_RECEIVERS, *failpoints.OF_LISTINGS, *failpoints.OF_LARGE_BODIES),
 )
 _FORGETFUL_CHAINS = ("cache.freed batch.marked commit.sent", "cache.freed:last batch.marked commit.sent")
 

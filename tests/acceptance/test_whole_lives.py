@@ -20,7 +20,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
 import tests.same_examples  # noqa: F401  # the same for everybody
-from searchcrawl.failpoints import NAMES, OF_FEEDS, OF_LISTINGS, OF_NAMES, OF_PLANS, OF_REPAIRS, OF_TICKS
+from searchcrawl.failpoints import (
+    NAMES,
+    OF_FEEDS,
+    OF_LARGE_BODIES,
+    OF_LISTINGS,
+    OF_NAMES,
+    OF_PLANS,
+    OF_REPAIRS,
+    OF_TICKS,
+)
 from tests import backends
 from tests.acceptance.support_life_receivers import KINDS as RECEIVERS
 from tests.acceptance.support_whole_life import PRESENT, QUARANTINED, RECORD_LOST, REMOVING, Life
@@ -36,7 +45,8 @@ pytestmark = pytest.mark.extended
 POINTS: Final = [
     name
     for name in NAMES
-    if name not in {"tables.mid", *OF_FEEDS, *OF_PLANS, *OF_REPAIRS, *OF_TICKS, *OF_NAMES, *OF_LISTINGS}
+    if name
+    not in {"tables.mid", *OF_FEEDS, *OF_PLANS, *OF_REPAIRS, *OF_TICKS, *OF_NAMES, *OF_LISTINGS, *OF_LARGE_BODIES}
 ]
 
 urls = st.sampled_from(URLS)

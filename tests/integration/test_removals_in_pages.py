@@ -49,7 +49,7 @@ class Store(FilledStore):
             allowed = {"max_delete_percent": 100.0, "max_delete_documents": 1000}
             lifecycle = self.source.lifecycle.model_copy(update=allowed)
             self.run.source = self.source.model_copy(update={"lifecycle": lifecycle})
-        cache = DocumentCache(SegmentFolder(self.project.cache_dir / "demo"))
+        cache = DocumentCache(SegmentFolder(self.project.cache_dir / "demo"), self.project.cache_dir)
         sender = BatchSender(self.run, self.index, cache, IndexRetry(0))
         removals.finish_removals(sender)
         removals.remove_documents(sender, completed=True)

@@ -23,7 +23,7 @@ from tests.filled_store import SITE, FilledStore
 
 @pytest.fixture
 def cache(filled: FilledStore) -> Iterator[DocumentCache]:
-    cache = DocumentCache(SegmentFolder(filled.project.cache_dir / "demo"))
+    cache = DocumentCache(SegmentFolder(filled.project.cache_dir / "demo"), filled.project.cache_dir)
     yield cache
     cache.close()
 

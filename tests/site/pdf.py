@@ -9,8 +9,8 @@ _LINES_A_PAGE = 48
 _COLUMNS = 84
 
 
-def make_pdf(text: str, *, title: str = "", links: Sequence[str] = ()) -> bytes:
-    """A PDF of ``text`` (Latin-1; paragraphs by blank lines) whose first page links to ``links``."""
+def make_pdf(text: str, *, title: str = "", links: Sequence[str] = (), attached: bytes = b"") -> bytes:
+    """A PDF of ``text`` (Latin-1; paragraphs by blank lines) whose first page links to ``links``; no page shows ``attached``."""
     lines: list[str] = []
     for paragraph in text.strip().split("\n\n"):
         lines += [*textwrap.wrap(" ".join(paragraph.split()), _COLUMNS), ""]
@@ -32,6 +32,8 @@ def make_pdf(text: str, *, title: str = "", links: Sequence[str] = ()) -> bytes:
             f"<< /Type /Annot /Subtype /Link /Rect [72 {bottom} 400 {bottom + 14}] /Border [0 0 0] "
             f"/A << /S /URI /URI ({_escape(link)}) >> >>".encode("latin-1")
         )
+    if attached:
+        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(attached), attached))
     objects.append(f"<< /Title ({_escape(title)}) /Producer (acme) >>".encode("latin-1", "replace"))
     return _file(objects)
 

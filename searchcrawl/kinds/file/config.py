@@ -14,6 +14,7 @@ from searchcrawl.sources.values import (
     Count,
     FilePath,
     ListOf,
+    PositiveCount,
     PublicText,
     Table,
     Text,
@@ -92,8 +93,6 @@ _check_endpoint: Final = require_parsed(resolve, InvalidUrl, "not an http or htt
 class FileTable(Table):
     """Which folders are read, and what of them (A1, A9)."""
 
-    later = frozenset({"inline_mb"})
-
     roots: ListOf[Annotated[PublicText, Check(_check_root, "path or URL")]] = key(
         (),
         "The folders that are read with all below them: paths (relative ones start at the project), and folders on servers as "
@@ -134,12 +133,22 @@ class FileTable(Table):
     marker: Annotated[PublicText, Check(_check_marker, "name")] | None = key(
         None, "A file that each root must have in it: one that lacks it is not there, and nothing is removed."
     )
+    inline_mb: PositiveCount = key(
+        8,
+        "A file that is larger is read, kept and converted by way of the disk, in the folder of the cache, and not of memory.",
+        unit="MB",
+    )
     permissions: Literal["none", "posix", "smb"] | None = key(
         None,
         "Who may see a document in a search as a user: with `posix` those who may read the file by its owner, mode and ACL and may "
         "pass all folders above it, with `smb` those who may by the file's descriptor and that of its share, with `none` everyone. "
         "Without this key `posix` for folders of this machine, `smb` for those of `smb://`, and `none` for all others.",
     )
+
+    @property
+    def inline_bytes(self) -> int:
+        """The largest body that is held in memory."""
+        return self.inline_mb << 20
 
     def _check_keys(self) -> None:
         schemes = [find_scheme(root) for root in self.roots]

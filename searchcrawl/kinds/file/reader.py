@@ -12,6 +12,7 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.answer_headers import Level, Permissions, encode_permissions, encode_value
+from searchcrawl.bodies import PIECE_BYTES, Body, Spool, SpoolFailed
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.kinds.file import names
@@ -40,7 +41,6 @@ from searchcrawl.sources.project import Project
 _DENIED: Final = 403
 #: So often a file that changes while it is read is read.
 _TRIES: Final = 3
-_PIECE_BYTES: Final = 1 << 20
 #: Who may pass the folders above a root, by its path.
 FindLevels = Callable[[bytes], Sequence[Level]]
 
@@ -52,8 +52,9 @@ class FileReader:
         self._source = source
         self._table: FileTable = source.own
         self._roots = list_roots(source)
-        self._remote = RemoteReader(source, project.user_agent_header)
+        self._remote = RemoteReader(source, project)
         self._barred = find_barred(project)
+        self._spools = project.cache_dir
         self._jails = dict[bytes, Jail]()
         self._lock = Lock()
 
@@ -104,6 +105,8 @@ class FileReader:
             if barred.hides:
                 return Unread(code=Code.READ_ERROR, error=barred.reason)
             return self._say_gone(jail, barred.reason)
+        except SpoolFailed as error:
+            return Unread(code=Code.READ_ERROR, error=str(error), transient=True)
         except OSError as error:
             return self._say_gone(jail, "no such file") if is_absent(error) else _describe_failure(error)
 
@@ -160,16 +163,16 @@ class FileReader:
                     return Read(body=body, headers=self._build_headers(path, file, levels))
         return Unread(code=Code.READ_ERROR, error="changed while it was read", transient=True)
 
-    def _read_body(self, file: OpenFile) -> bytes | None:
+    def _read_body(self, file: OpenFile) -> Body | None:
         """What a file holds; None where that is more than ``fetch.max_bytes``, whatever of it is on the disk."""
         most = self._source.fetch.max_bytes
         if file.facts.st_size > most:
             return None
-        pieces, left = list[bytes](), most + 1
-        while left > 0 and (piece := os.read(file.descriptor, min(left, _PIECE_BYTES))):
-            pieces.append(piece)
+        spool, left = Spool(self._spools, self._table.inline_bytes), most + 1
+        while left > 0 and (piece := os.read(file.descriptor, min(left, PIECE_BYTES))):
+            spool.write(piece)
             left -= len(piece)
-        return b"".join(pieces) if left > 0 else None
+        return spool.finish() if left > 0 else None
 
     def _build_headers(self, path: bytes, file: OpenFile, levels: Levels | None) -> tuple[tuple[bytes, bytes], ...]:
         owner = find_user(file.facts.st_uid) or str(file.facts.st_uid)

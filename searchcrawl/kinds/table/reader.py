@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from searchcrawl.answer_headers import (
     encode_permissions,
     encode_value,
 )
+from searchcrawl.bodies import SpoolFailed, put_down, read_whole
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.kinds.table.config import TableTable, parse_template, read_text_rule
@@ -133,7 +135,11 @@ class TableReader:
         size = len(answer.body) + sum(len(value) for _, value in answer.headers)
         if size > self._max_bytes:
             return Unread(code=Code.TOO_LARGE, error=f"{size} bytes")
-        return answer
+        try:
+            # Several rows come together: of large files only one is in memory.
+            return replace(answer, body=put_down(read_whole(answer.body), self._project.cache_dir))
+        except SpoolFailed as error:
+            return Unread(code=Code.READ_ERROR, error=str(error), transient=True)
 
     def _open(self) -> TableDatabase:
         with self._opening:

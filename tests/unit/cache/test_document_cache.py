@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cache(folder: Path) -> Iterator[DocumentCache]:
-    made = DocumentCache(SegmentFolder(folder))
+    made = DocumentCache(SegmentFolder(folder), folder)
     yield made
     made.close()
 

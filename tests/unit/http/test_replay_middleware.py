@@ -67,7 +67,7 @@ def led(tmp_path: Path) -> tuple[DocumentCache, list[Place]]:
 
 
 def fill(folder: Path, *, base_url: str | None) -> tuple[DocumentCache, list[Place]]:
-    cache = DocumentCache(SegmentFolder(folder / "cache"))
+    cache = DocumentCache(SegmentFolder(folder / "cache"), folder)
     writer = cache.open_writer(1, 0)
     places = []
     for number in range(100):

@@ -14,6 +14,8 @@ from searchcrawl.terminal import to_one_line
 
 _MOST_CHARACTERS: Final = 500
 
+from searchcrawl.bodies import Body, Spool, hold
+
 #: The names from the root to something, each as the server has it; nothing in it is normalised.
 Way = tuple[bytes, ...]
 
@@ -57,7 +59,7 @@ class Thing(NamedTuple):
 class RemoteFile:
     """A file that was read whole, as one version of it; ``headers`` as ``answer_headers`` names them, with Last-Modified."""
 
-    body: bytes
+    body: Body
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
@@ -76,8 +78,11 @@ class Connection(Protocol):
         """What is at the end of a way (``()`` is the root); raises RemoteFailure."""
         ...
 
-    def read(self, way: Way, most_bytes: int) -> RemoteFile:
-        """What a file holds, read with the version before and after compared; raises RemoteFailure and TooLarge."""
+    def read(self, way: Way, most_bytes: int, new_spool: Callable[[], Spool] = hold) -> RemoteFile:
+        """What a file holds, read with the version before and after compared, each time into a new spool.
+
+        Raises RemoteFailure, TooLarge, and SpoolFailed.
+        """
         ...
 
     def close(self) -> None:

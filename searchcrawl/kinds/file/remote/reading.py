@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Final
 
 from searchcrawl.answer_headers import encode_value
+from searchcrawl.bodies import Spool, SpoolFailed
 from searchcrawl.codes import UNREACHABLE, Code
 from searchcrawl.kinds.file.config import FileTable
 from searchcrawl.kinds.file.names import can_be_name, show, split_remote
@@ -18,6 +19,7 @@ from searchcrawl.kinds.file.roots import Root
 from searchcrawl.kinds.file.selection import Ignoring, Selection
 from searchcrawl.listing.model import Read, ReadRequest, Unread
 from searchcrawl.sources.config import Source
+from searchcrawl.sources.project import Project
 
 _DENIED: Final = 403
 _NO_CREDENTIALS: Final = 401
@@ -29,9 +31,10 @@ _PASSING: Final = frozenset({408, 423, 429})
 class RemoteReader:
     """Reads below roots on servers; thread-safe. A root is opened with its first file, and stays open."""
 
-    def __init__(self, source: Source, user_agent: str) -> None:
+    def __init__(self, source: Source, project: Project) -> None:
         self._source = source
-        self._user_agent = user_agent
+        self._user_agent = project.user_agent_header
+        self._spools = project.cache_dir
         self._table: FileTable = source.own
         self._connections = dict[str, Connection]()
         self._locks = dict[str, Lock]()
@@ -90,15 +93,20 @@ class RemoteReader:
                 )
                 if reason:
                     return _say_gone(reason)
-            file = connection.read(way, self._source.fetch.max_bytes)
+            file = connection.read(way, self._source.fetch.max_bytes, self._new_spool)
         except TooLarge:
             return Unread(code=Code.TOO_LARGE, error=f"has more than {self._source.fetch.max_bytes} bytes")
         except RemoteFailure as failure:
             return self._describe(connection, way, failure)
+        except SpoolFailed as error:
+            return Unread(code=Code.READ_ERROR, error=str(error), transient=True)
         except OSError as error:
             return Unread(code=Code.READ_ERROR, error=error.strerror or str(error), transient=True)
         path = encode_value("file", "path", show(b"/" + b"/".join(names)))
         return Read(body=file.body, headers=(path, *file.headers))
+
+    def _new_spool(self) -> Spool:
+        return Spool(self._spools, self._table.inline_bytes)
 
     def _describe(self, connection: Connection, way: Way, failure: RemoteFailure) -> Unread:
         """Why a file was not read; one that is said not to be there is looked for once more."""

@@ -7,7 +7,7 @@ characters. Of a version that is not the current one, and of a mark that somethi
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Final
 
@@ -20,8 +20,9 @@ from botocore.parsers import ResponseParserError
 from botocore.session import Session
 from urllib3.exceptions import InsecureRequestWarning
 
+from searchcrawl.bodies import Body, Spool, hold
 from searchcrawl.codes import Code
-from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, decode_body, parse_codings
+from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, decode_large, parse_codings
 from searchcrawl.kinds.file import names
 from searchcrawl.kinds.file.config import FileTable
 from searchcrawl.kinds.file.remote.model import RemoteFailure, RemoteFile, Thing, TooLarge, Way
@@ -137,7 +138,7 @@ class S3Connection:
             raise RemoteFailure(f"{self._show(folder)}: {reason}", code=_NOT_FOUND, is_absent=True)
         return Thing(name, is_folder=True, node=folder)
 
-    def read(self, way: Way, most_bytes: int) -> RemoteFile:
+    def read(self, way: Way, most_bytes: int, new_spool: Callable[[], Spool] = hold) -> RemoteFile:
         """What an object holds: one answer is one version of it."""
         key = self._find_key(way)
         with self._describing(key):
@@ -145,10 +146,11 @@ class S3Connection:
             with closing(answer["Body"]) as stream:
                 if answer.get("ContentLength", 0) > most_bytes:
                     raise TooLarge
-                body = _read_body(stream, most_bytes)
+                body = _read_body(stream, most_bytes, new_spool())
         try:
             codings = parse_codings([answer.get("ContentEncoding", "").encode("latin-1", "replace")])
-            return RemoteFile(body=decode_body(body, codings, max_bytes=most_bytes), headers=_build_headers(answer))
+            body = decode_large(body, codings, max_bytes=most_bytes, new_spool=new_spool)
+            return RemoteFile(body=body, headers=_build_headers(answer))
         except DecodedTooLarge as error:
             raise TooLarge from error
         except BrokenCoding as error:
@@ -250,15 +252,13 @@ def _hash(page: Page) -> int:
     return xxhash.xxh3_64_intdigest(b"\0".join(keys))
 
 
-def _read_body(stream: Any, most_bytes: int) -> bytes:
+def _read_body(stream: Any, most_bytes: int, spool: Spool) -> Body:
     """What a stream holds to its end, which is checked by its length and its checksum; raises TooLarge."""
-    pieces, size = list[bytes](), 0
     while piece := stream.read(_PIECE_BYTES):
-        pieces.append(piece)
-        size += len(piece)
-        if size > most_bytes:
+        spool.write(piece)
+        if spool.size > most_bytes:
             raise TooLarge
-    return b"".join(pieces)
+    return spool.finish()
 
 
 def _build_headers(answer: Any) -> tuple[tuple[bytes, bytes], ...]:

@@ -8,13 +8,14 @@ swap a file for a link while it is opened has to keep them in itself, by the rig
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import Any, Final
 
 import asyncssh
 
 from searchcrawl import clock
 from searchcrawl.answer_headers import EVERYONE, Level, Permissions, encode_permissions, encode_value
+from searchcrawl.bodies import Body, Spool, hold
 from searchcrawl.codes import Code
 from searchcrawl.kinds.file.config import FileTable
 from searchcrawl.kinds.file.dates import format_date
@@ -97,19 +98,19 @@ class SftpConnection:
 
         return self._session.run(work)
 
-    def read(self, way: Way, most_bytes: int) -> RemoteFile:
+    def read(self, way: Way, most_bytes: int, new_spool: Callable[[], Spool] = hold) -> RemoteFile:
         """What a file holds (``remote.model.Connection``)."""
 
         async def work(sftp: Sftp) -> RemoteFile:
             for _ in range(_TRIES):
-                found = await self._read_once(sftp, way, most_bytes)
+                found = await self._read_once(sftp, way, most_bytes, new_spool())
                 if found is not None:
                     return found
             raise RemoteFailure("changed while it was read", code=Code.READ_ERROR, transient=True)
 
         return self._session.run(work)
 
-    async def _read_once(self, sftp: Sftp, way: Way, most_bytes: int) -> RemoteFile | None:
+    async def _read_once(self, sftp: Sftp, way: Way, most_bytes: int, spool: Spool) -> RemoteFile | None:
         """What a file holds; None where it changed meanwhile."""
         within, path = self._session.within, self._locate(way)
         before, _ = await asyncio.gather(within(sftp.lstat(path)), self._require_plain(sftp, way))
@@ -122,7 +123,7 @@ class SftpConnection:
         levels = await self._find_levels(sftp, way[:-1]) if self._asks_levels else None
         file = await within(sftp.open(path, "rb", encoding=None))
         try:
-            body = await self._read_body(file, size)
+            body = await self._read_body(file, size, spool)
         except BaseException:
             self._session.forget(file.close)
             raise
@@ -131,13 +132,13 @@ class SftpConnection:
             return None
         return RemoteFile(body=body, headers=tuple(_build_headers(after, levels)))
 
-    async def _read_body(self, file: asyncssh.SFTPClientFile, size: int) -> bytes:
+    async def _read_body(self, file: asyncssh.SFTPClientFile, size: int, spool: Spool) -> Body:
         """So many bytes, or all if there are fewer."""
-        pieces, left = list[bytes](), size
-        while left > 0 and (piece := await self._session.within(file.read(min(left, _PIECE_BYTES)))):
-            pieces.append(_to_bytes(piece))
-            left -= len(piece)
-        return b"".join(pieces)
+        while spool.size < size and (
+            piece := await self._session.within(file.read(min(size - spool.size, _PIECE_BYTES)))
+        ):
+            spool.write(_to_bytes(piece))
+        return spool.finish()
 
     def _locate(self, way: Way) -> bytes:
         return b"/" + b"/".join((*self._names, *way))

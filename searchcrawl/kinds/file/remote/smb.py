@@ -6,7 +6,7 @@ Whoever sees a file may read it by its descriptor, and may pass each folder on t
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from threading import Lock
 from typing import Final, NamedTuple
@@ -17,6 +17,7 @@ from smbprotocol.exceptions import SMBResponseException
 
 from searchcrawl import clock
 from searchcrawl.answer_headers import EVERYONE, Level, Permissions, encode_permissions, encode_value
+from searchcrawl.bodies import Body, Spool, hold
 from searchcrawl.codes import Code
 from searchcrawl.kind import FILE
 from searchcrawl.kinds.file.config import FileTable
@@ -86,12 +87,12 @@ class SmbConnection:
         facts = self._share.run(partial(requests.look, names=names, begin=len(self._above)))
         return self._build_thing(way[-1] if way else b"", facts, b"")
 
-    def read(self, way: Way, most_bytes: int) -> RemoteFile:
-        """What a file holds, of one version, with who may see it; raises RemoteFailure and TooLarge."""
+    def read(self, way: Way, most_bytes: int, new_spool: Callable[[], Spool] = hold) -> RemoteFile:
+        """What a file holds, of one version, with who may see it (``remote.model.Connection``)."""
         names = self._name(way)
         for _ in range(_TRIES):
             levels = () if self._levels is None else self._levels.find(names[:-1], _LEVEL_SECONDS)
-            found = self._share.run(partial(self._read_once, join(names), most_bytes))
+            found = self._share.run(partial(self._read_once, join(names), most_bytes, new_spool))
             if found is not None:
                 return RemoteFile(body=found.body, headers=self._build_headers(found, levels))
         raise RemoteFailure("changed while it was read", code=Code.READ_ERROR, transient=True)
@@ -144,17 +145,17 @@ class SmbConnection:
             node=facts.number.to_bytes(8, "little") if facts.is_folder and facts.number else b"",
         )
 
-    def _read_once(self, path: str, most_bytes: int, link: Link) -> _Content | None:
+    def _read_once(self, path: str, most_bytes: int, new_spool: Callable[[], Spool], link: Link) -> _Content | None:
         """What a file holds; None where it changed meanwhile."""
         if self._levels is None:
-            return _read(link, path, most_bytes, describes=False)
+            return _read(link, path, most_bytes, new_spool(), describes=False)
         try:
-            return _read(link, path, most_bytes, describes=True)
+            return _read(link, path, most_bytes, new_spool(), describes=True)
         except SMBResponseException as error:
             if error.status != statuses.ACCESS_DENIED:
                 raise
         # It may be that only its permissions must not be read.
-        return _read(link, path, most_bytes, describes=False)
+        return _read(link, path, most_bytes, new_spool(), describes=False)
 
     def _build_headers(self, found: _Content, levels: Sequence[Level]) -> tuple[tuple[bytes, bytes], ...]:
         headers = list[tuple[bytes, bytes]]()
@@ -175,20 +176,20 @@ class SmbConnection:
 
 
 class _Content(NamedTuple):
-    body: bytes
+    body: Body
     facts: Facts
     #: None: it must not be read
     descriptor: bytes | None
 
 
-def _read(link: Link, path: str, most_bytes: int, *, describes: bool) -> _Content | None:
+def _read(link: Link, path: str, most_bytes: int, spool: Spool, *, describes: bool) -> _Content | None:
     access = requests.READ | (requests.DESCRIBE if describes else 0)
     with requests.open_file(link, path, access) as opened:
         facts = opened.facts
         if facts.size > most_bytes:
             raise TooLarge
         descriptor = requests.describe(link, opened.handle) if describes else None
-        body = requests.read_file(link, opened.handle, facts.size)
+        body = requests.read_file(link, opened.handle, facts.size, spool)
     is_same = opened.facts.version == facts.version and len(body) == facts.size
     return _Content(body, facts, descriptor) if is_same else None
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from smbprotocol.exceptions import SMBException, SMBResponseException
 from smbprotocol.open import CreateOptions, FilePipePrinterAccessMask, Open
 
+from searchcrawl.bodies import Body, Spool
 from searchcrawl.kinds.file.remote import smb_statuses as statuses
 from searchcrawl.kinds.file.remote import smb_structures as structures
 from searchcrawl.kinds.file.remote.smb_sessions import Link
@@ -135,12 +136,11 @@ def open_file(link: Link, path: str, access: int) -> AbstractContextManager[Open
     return _open(link, path, access, _OF_FILE)
 
 
-def read_file(link: Link, handle: bytes, size: int) -> bytes:
+def read_file(link: Link, handle: bytes, size: int, spool: Spool) -> Body:
     """The first ``size`` bytes of an open file, or as many as it has by now."""
     most = _find_piece_bytes(link, link.connection.max_read_size)
-    pieces, place = list[bytes](), 0
-    while place < size:
-        query, _ = _refer(link, handle).read(place, min(most, size - place), send=False)
+    while spool.size < size:
+        query, _ = _refer(link, handle).read(spool.size, min(most, size - spool.size), send=False)
         try:
             piece = structures.read_piece(link.ask(query))
         except SMBResponseException as error:
@@ -149,9 +149,8 @@ def read_file(link: Link, handle: bytes, size: int) -> bytes:
             raise
         if not piece:
             break
-        pieces.append(piece)
-        place += len(piece)
-    return b"".join(pieces)
+        spool.write(piece)
+    return spool.finish()
 
 
 def describe(link: Link, handle: bytes) -> bytes:

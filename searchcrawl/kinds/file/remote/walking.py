@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import xxhash
 
 from searchcrawl import clock
+from searchcrawl.bodies import read_whole
 from searchcrawl.codes import OVERLOADED, UNREACHABLE, Code
 from searchcrawl.kinds.file.config import FileTable
 from searchcrawl.kinds.file.ignoring import FILE_NAME, MOST_BYTES
@@ -313,7 +314,7 @@ def names_it(connection: Connection, way: Way, name: bytes) -> bool:
 def read_ignored(connection: Connection, way: Way) -> bytes | None:
     """What the ``.searchignore`` of a folder holds; None where it has none. Raises RemoteFailure where that is not known."""
     try:
-        return connection.read((*way, FILE_NAME), MOST_BYTES).body
+        return read_whole(connection.read((*way, FILE_NAME), MOST_BYTES).body)
     except TooLarge:
         return bytes(MOST_BYTES + 1)
     except RemoteFailure as failure:

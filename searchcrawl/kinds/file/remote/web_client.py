@@ -26,6 +26,7 @@ from urllib3.exceptions import (
 )
 
 from searchcrawl import clock
+from searchcrawl.bodies import Body, Spool, hold, read_whole
 from searchcrawl.codes import BUSY, Code
 from searchcrawl.deadline import POOLS, Deadline
 from searchcrawl.http.address_guard import build_guard
@@ -48,7 +49,7 @@ _RETRIES: Final = urllib3.Retry(
 
 
 class Answer:
-    """The head of an answer, whose body is read by ``read_whole`` or ``read_pieces``, or not at all."""
+    """The head of an answer, whose body is read by ``take_whole`` or ``read_pieces``, or not at all."""
 
     def __init__(self, response: urllib3.BaseHTTPResponse, connection: socket.socket | None, seconds: float) -> None:
         self._response = response
@@ -78,12 +79,12 @@ class Answer:
                 raise RemoteFailure(f"the answer has more than {most_bytes} bytes", code=Code.READ_ERROR)
             yield piece
 
-    def read_whole(self, most_bytes: int) -> bytes | None:
-        """The body, within the time of a whole answer; None where it has more than ``most_bytes``. Raises RemoteFailure."""
+    def take_whole(self, most_bytes: int, spool: Spool) -> Body | None:
+        """The body as the spool has it, within the time of a whole answer; None where it has more than ``most_bytes``. Raises RemoteFailure."""
         length = self.header("Content-Length")
         if length.isascii() and length.isdigit() and int(length[:20]) > most_bytes:
             return None
-        body = self._read(most_bytes + 1)
+        body = self._take(most_bytes + 1, spool)
         return body if len(body) <= most_bytes else None
 
     def close(self) -> None:
@@ -95,17 +96,20 @@ class Answer:
 
     def _read(self, most_bytes: int) -> bytes:
         """Up to so many bytes; fewer only at the end."""
-        pieces, left = list[bytes](), most_bytes
+        return read_whole(self._take(most_bytes, hold()))
+
+    def _take(self, most_bytes: int, spool: Spool) -> Body:
+        left = most_bytes
         with Deadline(self._seconds, self._connection) as deadline:
             try:
                 while left > 0 and (piece := self._response.read(min(left, _PIECE_BYTES), decode_content=False)):
-                    pieces.append(piece)
+                    spool.write(piece)
                     left -= len(piece)
             except (HTTPError, OSError) as error:
                 raise _explain(error, deadline, Code.READ_ERROR) from error
             if deadline.expired:
                 raise _explain(None, deadline, Code.TIMEOUT)
-        return b"".join(pieces)
+        return spool.finish()
 
 
 class WebClient:

@@ -6,12 +6,13 @@ are taken from it. What is asked for next is built from names below the root, so
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urljoin, urlsplit
 
 from searchcrawl import clock
+from searchcrawl.bodies import Spool, hold
 from searchcrawl.codes import Code, describe_code, is_retried
 from searchcrawl.kinds.file.names import show
 from searchcrawl.kinds.file.remote.credentials import Credentials
@@ -79,7 +80,7 @@ class DavConnection:
         """What is at the end of a way; raises RemoteFailure."""
         return self._look(way).thing
 
-    def read(self, way: Way, most_bytes: int) -> RemoteFile:
+    def read(self, way: Way, most_bytes: int, new_spool: Callable[[], Spool] = hold) -> RemoteFile:
         """What a file holds; raises RemoteFailure and TooLarge.
 
         Only what is a file to WebDAV as well, before and after, is one: a page that stands for all there is for a while is not.
@@ -88,7 +89,7 @@ class DavConnection:
         for _ in range(_TRIES):
             target = self._build_target(way)
             with self._client.send("GET", target) as answer:
-                body = answer.read_whole(most_bytes) if answer.status == 200 else b""
+                body = answer.take_whole(most_bytes, new_spool()) if answer.status == 200 else b""
                 if body is None:
                     raise TooLarge
             if answer.status not in {200, _NOT_ALLOWED} and not self._is_with_slash(answer, target):

@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes
 
+from searchcrawl.bodies import Body
 from searchcrawl.codes import Code
 from searchcrawl.kinds.file.dates import format_date
 from searchcrawl.kinds.file.remote.model import RemoteFailure, Thing
@@ -39,7 +40,7 @@ class Facts(NamedTuple):
         date = None if modified_ms is None else format_date(modified_ms / 1000)
         return () if date is None else ((b"Last-Modified", date),)
 
-    def describes(self, answer: _Answer, body: bytes) -> bool:
+    def describes(self, answer: _Answer, body: Body) -> bool:
         """Whether a body that was got with these headers is this version."""
         is_long = self.length is None or self.length == len(body)
         etag = answer.header("ETag")

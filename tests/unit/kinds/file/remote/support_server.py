@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from searchcrawl import urls
+from searchcrawl.bodies import Spool, hold
 from searchcrawl.kinds.file.remote.model import RemoteFailure, RemoteFile, Thing, TooLarge, Way
 from tests.unit.kinds.file.support_listing import FileSource
 
@@ -70,7 +71,7 @@ class MemoryServer:
             raise RemoteFailure("no such file", code=404, is_absent=True)
         return self._describe(way)
 
-    def read(self, way: Way, most_bytes: int) -> RemoteFile:
+    def read(self, way: Way, most_bytes: int, new_spool: Callable[[], Spool] = hold) -> RemoteFile:
         self._ask("read", way)
         content = self.things.get(way)
         if not isinstance(content, bytes):
