@@ -16,6 +16,7 @@ from tests import smb_server
 from tests.acceptance.support_files import FileProject
 from tests.acceptance.support_smb import SmbProject
 from tests.crawl_forks import COMMANDS, Forks, started
+from tests.read_watch import ReadWatch
 from tests.smb_server import PASSWORD, USER, RunningSmb
 from tests.stored_rows import query_columns
 
@@ -116,20 +117,23 @@ def test_file_when_its_permissions_alone_change_then_the_next_run_says_so(files:
 
     files.crawl()
     before = sees("mia")
-    (files.root / "a.txt").chmod(0o600)
-    shutil.chown(files.root / "a.txt", USER)
-    counts = files.crawl()
-    after = sees("mia")
-    (files.root / "a.txt").chmod(0o644)
-    files.crawl()
-    again = sees("mia")
-    files.root.chmod(0o750)
-    shutil.chown(files.root, USER)
-    files.crawl()
-    below = sees("mia")
+    with ReadWatch(files.root) as watch:
+        (files.root / "a.txt").chmod(0o600)
+        shutil.chown(files.root / "a.txt", USER)
+        counts = files.crawl()
+        after = sees("mia")
+        (files.root / "a.txt").chmod(0o644)
+        files.crawl()
+        again = sees("mia")
+        files.root.chmod(0o750)
+        shutil.chown(files.root, USER)
+        files.crawl()
+        below = sees("mia")
+        read = watch.take()
 
     assert (before, after, again, below) == (True, False, True, False)
-    assert counts["fetched"] == 1
+    assert (counts["fetched"], read) == (1, [])
+    assert {row[0] for row in files.rows().values()} == {200}
     assert files.crawl()["fetched"] == 0
 
 

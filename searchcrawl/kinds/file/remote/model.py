@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from searchcrawl.terminal import to_one_line
 
@@ -41,7 +41,8 @@ class Thing(NamedTuple):
     ``token`` tells one version from another, and is compared for equality only; an empty one is not known yet, and the file is
     read again in the next run. ``barred`` is why it is neither file nor folder that may be read, as "a link"; ``key`` is the key
     of ``[file]`` that would let it, if one does. ``node`` tells folders apart, where the protocol can: a folder that is in itself
-    is seen by it.
+    is seen by it. ``facts`` is a second token, of what may change while ``token`` stays, as permissions do
+    (``listing.model.Entry``).
     """
 
     name: bytes
@@ -53,6 +54,7 @@ class Thing(NamedTuple):
     barred: str = ""
     key: str = ""
     node: bytes = b""
+    facts: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,22 @@ class RemoteFile:
 
     body: Body
     headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class Described(NamedTuple):
+    """What is known of a file without its body: its token by now, and the headers that it would be read with."""
+
+    token: bytes
+    headers: tuple[tuple[bytes, bytes], ...]
+
+
+@runtime_checkable
+class Describing(Protocol):
+    """A connection that says of its things ``facts``: what has changed in these alone needs no body."""
+
+    def describe(self, way: Way) -> Described:
+        """What is known of a file; raises RemoteFailure."""
+        ...
 
 
 class TooLarge(Exception):

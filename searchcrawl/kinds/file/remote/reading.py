@@ -13,11 +13,11 @@ from searchcrawl.codes import UNREACHABLE, Code
 from searchcrawl.kinds.file.config import FileTable
 from searchcrawl.kinds.file.names import can_be_name, show, split_remote
 from searchcrawl.kinds.file.remote.connecting import connect, require_root
-from searchcrawl.kinds.file.remote.model import Connection, RemoteFailure, TooLarge, Way
+from searchcrawl.kinds.file.remote.model import Connection, Describing, RemoteFailure, TooLarge, Way
 from searchcrawl.kinds.file.remote.walking import look_for, read_ignored
 from searchcrawl.kinds.file.roots import Root
 from searchcrawl.kinds.file.selection import Ignoring, Selection
-from searchcrawl.listing.model import Read, ReadRequest, Unread
+from searchcrawl.listing.model import Read, ReadRequest, SameBody, Unread, to_version
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 
@@ -47,7 +47,7 @@ class RemoteReader:
         for connection in connections:
             connection.close()
 
-    def read(self, root: Root, requests: Sequence[ReadRequest]) -> Sequence[Read | Unread]:
+    def read(self, root: Root, requests: Sequence[ReadRequest]) -> Sequence[Read | SameBody | Unread]:
         """What files of one root hold. That the root is there is looked at after those that are not, and once for all of them."""
         try:
             connection = self._open(root)
@@ -58,9 +58,11 @@ class RemoteReader:
             return [_lose_root(root, failure)] * len(requests)
         return found
 
-    def _read_all(self, connection: Connection, root: Root, requests: Sequence[ReadRequest]) -> Sequence[Read | Unread]:
+    def _read_all(
+        self, connection: Connection, root: Root, requests: Sequence[ReadRequest]
+    ) -> Sequence[Read | SameBody | Unread]:
         """What files hold; once the server is out of reach, it is not asked for the others."""
-        found = list[Read | Unread]()
+        found = list[Read | SameBody | Unread]()
         for request in requests:
             answer = self._read(connection, root, request)
             found.append(answer)
@@ -78,7 +80,7 @@ class RemoteReader:
                 found = self._connections[root.url] = connect(self._source, root, self._user_agent)
             return found
 
-    def _read(self, connection: Connection, root: Root, request: ReadRequest) -> Read | Unread:
+    def _read(self, connection: Connection, root: Root, request: ReadRequest) -> Read | SameBody | Unread:
         scheme, _, names = split_remote(request.url)
         way = names[len(root.names) :]
         if not all(can_be_name(name, scheme) for name in way):
@@ -93,6 +95,11 @@ class RemoteReader:
                 )
                 if reason:
                     return _say_gone(reason)
+            path = encode_value("file", "path", show(b"/" + b"/".join(names)))
+            if request.version is not None and isinstance(connection, Describing):
+                described = connection.describe(way)
+                if to_version(described.token) == request.version:
+                    return SameBody(headers=(path, *described.headers))
             file = connection.read(way, self._source.fetch.max_bytes, self._new_spool)
         except TooLarge:
             return Unread(code=Code.TOO_LARGE, error=f"has more than {self._source.fetch.max_bytes} bytes")
@@ -102,7 +109,6 @@ class RemoteReader:
             return Unread(code=Code.READ_ERROR, error=str(error), transient=True)
         except OSError as error:
             return Unread(code=Code.READ_ERROR, error=error.strerror or str(error), transient=True)
-        path = encode_value("file", "path", show(b"/" + b"/".join(names)))
         return Read(body=file.body, headers=(path, *file.headers))
 
     def _new_spool(self) -> Spool:

@@ -26,7 +26,7 @@ from searchcrawl.kinds.file.remote import smb_descriptors as descriptors
 from searchcrawl.kinds.file.remote import smb_requests as requests
 from searchcrawl.kinds.file.remote import smb_statuses as statuses
 from searchcrawl.kinds.file.remote import smb_structures as structures
-from searchcrawl.kinds.file.remote.model import RemoteFailure, RemoteFile, Thing, TooLarge, Way
+from searchcrawl.kinds.file.remote.model import Described, RemoteFailure, RemoteFile, Thing, TooLarge, Way
 from searchcrawl.kinds.file.remote.smb_requests import join
 from searchcrawl.kinds.file.remote.smb_sessions import Account, Link, Share
 from searchcrawl.kinds.file.remote.smb_share_levels import find_share_level
@@ -71,7 +71,7 @@ class SmbConnection:
     def list_folder(self, way: Way) -> Iterator[Sequence[Thing]]:
         """What is in a folder, in parts; raises RemoteFailure where that fails."""
         names = self._name(way)
-        levels = None if self._levels is None else self._levels.digest(names)
+        levels = b"" if self._levels is None else self._levels.digest(names)
         link, folder = self._share.run(partial(_begin_list, join(names)))
         try:
             while found := self._share.go_on(link, partial(requests.list_more, folder=folder)):
@@ -85,7 +85,7 @@ class SmbConnection:
         """What is at the end of a way; raises RemoteFailure."""
         names = self._name(way)
         facts = self._share.run(partial(requests.look, names=names, begin=len(self._above)))
-        return self._build_thing(way[-1] if way else b"", facts, b"")
+        return self._build_thing(way[-1] if way else b"", facts)
 
     def read(self, way: Way, most_bytes: int, new_spool: Callable[[], Spool] = hold) -> RemoteFile:
         """What a file holds, of one version, with who may see it (``remote.model.Connection``)."""
@@ -97,6 +97,23 @@ class SmbConnection:
                 return RemoteFile(body=found.body, headers=self._build_headers(found, levels))
         raise RemoteFailure("changed while it was read", code=Code.READ_ERROR, transient=True)
 
+    def describe(self, way: Way) -> Described:
+        """What is known of a file without its body; raises RemoteFailure."""
+        names = self._name(way)
+        levels = () if self._levels is None else self._levels.find(names[:-1], _LEVEL_SECONDS)
+        token, found = self._share.run(partial(self._describe_once, join(names)))
+        return Described(token, self._build_headers(found, levels))
+
+    def _describe_once(self, path: str, link: Link) -> tuple[bytes, _Content]:
+        now_ms = clock.now_ms() + link.ahead_ms
+        try:
+            found = _look(link, path, describes=self._levels is not None)
+        except SMBResponseException as error:
+            if error.status != statuses.ACCESS_DENIED:
+                raise
+            found = _look(link, path, describes=False)
+        return _build_token(found.facts, now_ms), found
+
     def _name(self, way: Way) -> tuple[str, ...]:
         """The names from the share on; raises RemoteFailure where it cannot have such a name."""
         names = [structures.decode_name(name) for name in way]
@@ -105,14 +122,14 @@ class SmbConnection:
         return (*self._above, *(name for name in names if name is not None))
 
     def _build_things(
-        self, names: tuple[str, ...], found: Sequence[tuple[str, Facts]], levels: str | None, link: Link
+        self, names: tuple[str, ...], found: Sequence[tuple[str, Facts]], levels: bytes, link: Link
     ) -> list[Thing]:
         now_ms = clock.now_ms() + link.ahead_ms
         things = [
-            self._build_thing(structures.encode_name(name), facts, _build_token(facts, levels, now_ms))
+            self._build_thing(structures.encode_name(name), facts, _build_token(facts, now_ms), levels)
             for name, facts in found
         ]
-        if levels is None:
+        if not levels:
             return things
         # Where the time of a change is that of writing, it may be so each time, and say nothing of permissions: as with Samba.
         silent = [
@@ -122,11 +139,11 @@ class SmbConnection:
         ]
         contents = requests.describe_files(link, [join((*names, found[place][0])) for place in silent])
         for place, content in zip(silent, contents, strict=True):
-            token = b"%b %x" % (things[place].token, xxhash.xxh3_64_intdigest(content))
-            things[place] = things[place]._replace(token=token)
+            of_all = b"%b %x" % (levels, xxhash.xxh3_64_intdigest(content))
+            things[place] = things[place]._replace(facts=of_all)
         return things
 
-    def _build_thing(self, name: bytes, facts: Facts, token: bytes) -> Thing:
+    def _build_thing(self, name: bytes, facts: Facts, token: bytes = b"", levels: bytes = b"") -> Thing:
         barred, key = "", ""
         if facts.leads_elsewhere:
             barred = "leads elsewhere: a link, a mount point, or a part of DFS"
@@ -143,6 +160,7 @@ class SmbConnection:
             barred=barred,
             key=key,
             node=facts.number.to_bytes(8, "little") if facts.is_folder and facts.number else b"",
+            facts=levels,
         )
 
     def _read_once(self, path: str, most_bytes: int, new_spool: Callable[[], Spool], link: Link) -> _Content | None:
@@ -194,6 +212,14 @@ def _read(link: Link, path: str, most_bytes: int, spool: Spool, *, describes: bo
     return _Content(body, facts, descriptor) if is_same else None
 
 
+def _look(link: Link, path: str, *, describes: bool) -> _Content:
+    """What is known of a file, without what it holds."""
+    with requests.open_file(link, path, requests.LOOK | (requests.DESCRIBE if describes else 0)) as opened:
+        facts = opened.facts._replace(number=requests.find_number(link, opened.handle))
+        descriptor = requests.describe(link, opened.handle) if describes else None
+    return _Content(b"", facts, descriptor)
+
+
 class _Levels:
     """Who may use a share, and who may pass its folders. Of several threads."""
 
@@ -204,11 +230,12 @@ class _Levels:
         self._lock = Lock()
         self._is_told = False
 
-    def digest(self, names: tuple[str, ...]) -> str:
+    def digest(self, names: tuple[str, ...]) -> bytes:
         """Tells apart who may pass a folder that is listed, and those above, which were listed before it."""
         with self._lock:
             self._found.pop(names, None)
-        return xxhash.xxh3_64_hexdigest(repr(self.find(names, None)).encode("utf-8", "surrogatepass"))
+        found = repr(self.find(names, None)).encode("utf-8", "surrogatepass")
+        return xxhash.xxh3_64_hexdigest(found).encode("ascii")
 
     def find(self, names: tuple[str, ...], seconds: float | None) -> tuple[Level, ...]:
         """Who may pass the share and the folders on a way, as far as not all may; what is older than so many seconds is read anew."""
@@ -257,9 +284,9 @@ def _read_root(path: str) -> list[str]:
     return [name for name in names if name is not None]
 
 
-def _build_token(facts: Facts, levels: str | None, now_ms: int) -> bytes:
-    """The token of a file, without its own permissions; empty for one that is too young, and for a folder."""
+def _build_token(facts: Facts, now_ms: int) -> bytes:
+    """The token of a file; empty for one that is too young, and for a folder."""
     if facts.is_folder:
         return b""
     latest_ms = structures.to_ms(max(facts.written, facts.changed))
-    return build_token(now_ms, facts.size, latest_ms, facts.written, facts.changed, facts.number, levels or "")
+    return build_token(now_ms, facts.size, latest_ms, facts.written, facts.changed, facts.number)

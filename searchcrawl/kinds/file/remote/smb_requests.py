@@ -18,7 +18,7 @@ from searchcrawl.kinds.file.remote.smb_structures import Facts
 
 READ: Final = FilePipePrinterAccessMask.FILE_READ_DATA | FilePipePrinterAccessMask.FILE_READ_ATTRIBUTES
 DESCRIBE: Final = FilePipePrinterAccessMask.READ_CONTROL
-_LOOK: Final = FilePipePrinterAccessMask.FILE_READ_ATTRIBUTES
+LOOK: Final = FilePipePrinterAccessMask.FILE_READ_ATTRIBUTES
 _OF_FOLDER: Final = CreateOptions.FILE_DIRECTORY_FILE | CreateOptions.FILE_OPEN_REPARSE_POINT
 _OF_FILE: Final = CreateOptions.FILE_NON_DIRECTORY_FILE | CreateOptions.FILE_SEQUENTIAL_ONLY
 #: A link itself, and not what it leads to.
@@ -103,14 +103,14 @@ def look(link: Link, names: Sequence[str], begin: int) -> Facts:
     From the name ``begin`` on each is there as it is spelled: a server opens ``A.txt`` for ``a.txt``, which is another name;
     RemoteFailure says that it is not there.
     """
-    with _open(link, join(names), _LOOK, _OF_ANY) as opened:
-        number = _query(link, opened.handle, _NUMBER)
+    with _open(link, join(names), LOOK, _OF_ANY) as opened:
+        number = find_number(link, opened.handle)
         tag = b""
         if opened.facts.attributes & structures.REPARSE_POINT:
             tag = _query(link, opened.handle, _TAG)[4:]
     for place in range(begin, len(names)):
         _require_spelling(link, join(names[:place]), names[place])
-    return opened.facts._replace(number=int.from_bytes(number, "little"), tag=int.from_bytes(tag, "little"))
+    return opened.facts._replace(number=number, tag=int.from_bytes(tag, "little"))
 
 
 def _require_spelling(link: Link, folder: str, name: str) -> None:
@@ -151,6 +151,11 @@ def read_file(link: Link, handle: bytes, size: int, spool: Spool) -> Body:
             break
         spool.write(piece)
     return spool.finish()
+
+
+def find_number(link: Link, handle: bytes) -> int:
+    """What tells something open apart on its volume; 0: the server does not say."""
+    return int.from_bytes(_query(link, handle, _NUMBER), "little")
 
 
 def describe(link: Link, handle: bytes) -> bytes:

@@ -227,7 +227,8 @@ class RemoteWalk:
         if len(identity) > MOST_CHARACTERS:
             return Entry(identity, thing.token, TOO_LONG)
         modified_ns = None if thing.modified_ms is None else thing.modified_ms * 1_000_000
-        return Entry(identity, thing.token, self._limits.find_refusal(thing.size, modified_ns, now_ns))
+        refusal = self._limits.find_refusal(thing.size, modified_ns, now_ns)
+        return Entry(identity, thing.token, refusal, thing.facts)
 
     def _is_gone(self, connection: Connection, way: Way, failure: RemoteFailure | OSError) -> bool:
         """Whether a folder is gone since its parent named it, with the root still there: the next run sees it."""

@@ -69,11 +69,12 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     return made
 
 
-def list_tokens(permissions: str = "smb") -> dict[str, bytes]:
+def list_tokens(permissions: str = "smb") -> dict[str, tuple[bytes, bytes]]:
+    """The tokens of the files, and those of who may see them."""
     table = SimpleNamespace(username="u", password="p", hidden=False, find_permissions=lambda scheme: permissions)
     source: Any = SimpleNamespace(own=table, fetch=SimpleNamespace(timeout_seconds=1.0))
     connection = smb.SmbConnection(source, "smb://nas/share/")
-    return {thing.name.decode(): thing.token for part in connection.list_folder(()) for thing in part}
+    return {thing.name.decode(): (thing.token, thing.facts) for part in connection.list_folder(()) for thing in part}
 
 
 def build_facts(written: int = LONG_AGO, changed: int = LONG_AGO, *, number: int = 7) -> Facts:
@@ -89,8 +90,9 @@ def test_token_when_the_time_of_a_change_is_that_of_writing_then_has_the_permiss
 
     # A server that has times of change of its own changes them with the permissions.
     assert described == ["same", "same"]
-    assert before["same"] != after["same"]
-    assert before["other"] == after["other"] != b""
+    assert before["same"][0] == after["same"][0] != b""
+    assert before["same"][1] != after["same"][1]
+    assert before["other"] == after["other"] != (b"", b"")
 
 
 def test_token_when_anything_of_a_file_changes_then_is_another_one(server: Server) -> None:
@@ -104,7 +106,7 @@ def test_token_when_anything_of_a_file_changes_then_is_another_one(server: Serve
     found = set()
     for facts in variants:
         server.files = {"a": facts}
-        found.add(list_tokens()["a"])
+        found.add(list_tokens()["a"][0])
 
     assert len(found) == len(variants)
 
@@ -114,8 +116,9 @@ def test_token_when_who_may_pass_the_folder_changes_then_is_another_one(server: 
     before, free = list_tokens(), list_tokens("none")
     server.folder = build_descriptor(OWNER, GROUP, [Ace(GROUP, 0x1F01FF)])
 
-    assert list_tokens()["a"] != before["a"]
-    assert list_tokens("none") == free
+    after = list_tokens()["a"]
+    assert (after[0], after[1] != before["a"][1]) == (before["a"][0], True)
+    assert list_tokens("none") == free == {"a": (before["a"][0], b"")}
     assert server.described == []
 
 
