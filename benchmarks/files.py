@@ -142,6 +142,8 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="leave tree and project in this folder")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
+        # Else nobody may pass it, and a folder in it that is closed changes nothing.
+        Path(scratch).chmod(0o755)
         folder = given.keep or Path(scratch)
         bench, wrong = measure(folder, given.files, given.folders)
     show(bench.figures)

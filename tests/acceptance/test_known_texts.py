@@ -197,3 +197,22 @@ def test_folder_when_several_processes_read_it_then_its_texts_come_from_the_cach
     assert (moved["not_converted"], closed["not_converted"], closed["changed"]) == (len(FILES),) * 3
     assert sees(files, "nobody") == []
     assert find_differences_from_first_crawl(files) == []
+
+
+def test_large_file_when_its_folder_is_closed_and_it_moves_then_its_text_comes_from_the_cache(
+    files: FileProject,
+) -> None:
+    files.edit(file={"inline_mb": 1}, attributes=ATTRIBUTES)
+    files.fill({"l/large.txt": "medlars are bletted\n" * 80_000})
+    files.crawl()
+    (files.root / "l").chmod(0o700)
+    with ReadWatch(files.root / "l") as watch:
+        closed = files.crawl()
+        read = watch.take()
+    (files.root / "l/large.txt").rename(files.root / "larger.txt")
+    moved = files.crawl()
+
+    assert (closed["changed"], closed["not_converted"], read) == (1, 1, [])
+    assert (moved["not_converted"], moved["fetch_failures"]) == (1, 0)
+    assert sees(files, "nobody", "medlars") == ["larger.txt"]
+    assert find_differences_from_first_crawl(files) == []
