@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import searchcrawl
+from tests import backends
 from tests.acceptance.support_files import FileProject
 from tests.final_state import read_state
 from tests.office_files import make_docx, make_zip
@@ -50,6 +51,10 @@ def sees(files: FileProject, user: str, words: str = "*") -> list[str]:
 def find_differences_from_first_crawl(files: FileProject) -> list[str]:
     """What index and cache have of the files otherwise than after a first crawl of the same ones."""
     found = read_state(files.folder, "files")
+    if backends.current.solr is not None:
+        # It gives fields back in another form, and keeps what it has.
+        return list(found.broken)
+    (files.folder / "searchcrawl.toml").write_text('contact = "https://example.com/"\n', "utf-8")
     shutil.rmtree(files.folder / "var")
     files.crawl()
     expected = read_state(files.folder, "files")
