@@ -15,7 +15,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from sqlalchemy import BigInteger, BindParameter, Integer, and_, bindparam, case, func, or_, select
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    ColumnElement,
+    Integer,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    or_,
+    select,
+)
 
 from searchcrawl.codes import REFUSALS, Code
 from searchcrawl.counters import DISCOVERED
@@ -66,17 +78,23 @@ _IS_TO_FETCH: Final = or_(urls.c.fetch_state != int(FetchState.SETTLED), urls.c.
 _HAS_FAILED: Final = or_(urls.c.failed_runs > 0, urls.c.code == int(Code.SET_ASIDE))
 # A page that led to a URL which a rule refuses was requested itself.
 _IS_REJECTED: Final = and_(urls.c.code.in_(sorted(REFUSALS)), urls.c.redirects.is_(None))
-_CLASS: Final = case(
+_CLASS: Final[ColumnElement[str]] = case(
     (_IS_TO_FETCH, UrlClass.TO_FETCH.value),
     (or_(urls.c.run_id.is_(None), urls.c.run_id != _RUN), ""),
     (_HAS_FAILED, UrlClass.FAILED.value),
     (_IS_REJECTED, UrlClass.REJECTED.value),
     else_=UrlClass.FETCHED.value,
-).label("url_class")
+)
 # Built once, for each group of pages.
-_COUNT: Final = select(_CLASS, func.count()).group_by(_CLASS)
-_COUNT_SOME: Final = _COUNT.where(urls.c.id.in_(bindparam("ids", expanding=True)))
-_COUNT_ALL: Final = _COUNT.where(unindexed(urls.c.source_id) == bindparam("source"))
+_COUNT_SOME: Final = (
+    select(_CLASS.label("url_class"), func.count())
+    .where(urls.c.id.in_(bindparam("ids", expanding=True)))
+    .group_by(literal_column("url_class"))
+)
+# Groups of all rows would be sorted, in memory.
+_COUNT_ALL: Final = select(*(func.count().filter(each.value == _CLASS) for each in UrlClass)).where(
+    unindexed(urls.c.source_id) == bindparam("source")
+)
 
 
 def open_tally(transaction: Transaction, run_id: int, horizon_ms: int) -> Tally:
@@ -139,6 +157,6 @@ def _count_some(transaction: Transaction, tally: Tally, url_ids: Sequence[int]) 
 def count(transaction: Transaction, source_id: int, run_id: int, horizon_ms: int) -> dict[str, int]:
     """How many URLs of each class the table has for a run, and of the run as a whole: it reads all rows of the source."""
     here = {"source": source_id, "class_run": run_id, "class_horizon": horizon_ms}
-    found = {url_class: number for url_class, number in transaction.execute(_COUNT_ALL, here) if url_class}
-    by_class = {each.value: found.get(each.value, 0) for each in UrlClass}
+    found = transaction.execute(_COUNT_ALL, here).one()
+    by_class = {each.value: int(number) for each, number in zip(UrlClass, found, strict=True)}
     return {**by_class, DISCOVERED: sum(by_class.values())}

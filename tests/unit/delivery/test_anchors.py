@@ -89,7 +89,7 @@ def test_freezing_when_the_cache_has_no_room_then_an_error_names_it_and_the_next
     assert run.freeze()
     assert run.find_texts(2) == ["kettle"]
     assert not run.freeze()
-    monkeypatch.setattr(anchors, "_VERSION", 0)
+    monkeypatch.setattr(anchors, "VERSION", 0)
     state = run.find_state()
     run.freeze()
     assert run.find_state() != state
