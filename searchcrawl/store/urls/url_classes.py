@@ -92,7 +92,7 @@ _COUNT_SOME: Final = (
     .group_by(literal_column("url_class"))
 )
 # Groups of all rows would be sorted, in memory.
-_COUNT_ALL: Final = select(*(func.count().filter(each.value == _CLASS) for each in UrlClass)).where(
+_COUNT_ALL: Final = select(*(func.sum(case((_CLASS.in_([each.value]), 1), else_=0)) for each in UrlClass)).where(
     unindexed(urls.c.source_id) == bindparam("source")
 )
 
@@ -158,5 +158,5 @@ def count(transaction: Transaction, source_id: int, run_id: int, horizon_ms: int
     """How many URLs of each class the table has for a run, and of the run as a whole: it reads all rows of the source."""
     here = {"source": source_id, "class_run": run_id, "class_horizon": horizon_ms}
     found = transaction.execute(_COUNT_ALL, here).one()
-    by_class = {each.value: int(number) for each, number in zip(UrlClass, found, strict=True)}
+    by_class = {each.value: int(number or 0) for each, number in zip(UrlClass, found, strict=True)}
     return {**by_class, DISCOVERED: sum(by_class.values())}
