@@ -17,7 +17,7 @@ from searchcrawl.codes import Code
 from searchcrawl.commit.document_rows import build_record
 from searchcrawl.convert import registry
 from searchcrawl.convert.convert_pipeline import ConversionPool, ConvertPipeline
-from searchcrawl.convert.converter import Converter, RunsIn, run_in_thread
+from searchcrawl.convert.converter import Converter, RunsIn
 from searchcrawl.exceptions import WorkersUnavailable
 from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import ARCHIVE_ETAG, CANONICAL_ETAG, CachedAnswer, Document, Hop, Outcome, Page, Unread
@@ -199,7 +199,7 @@ def test_document_when_a_component_changed_an_answer_of_the_cache_then_it_is_con
         ({"name": "another"}, "WORDS"),
         ({"convert_again": lambda body, context, text: Page(text=f"{text} again")}, "known again"),
         (
-            {"convert_again": lambda *_: Page(text="x"), "choose_place": run_in_thread, "is_kept": False},
+            {"convert_again": lambda *_: Page(text="x"), "choose_place": lambda body: RunsIn.THREAD, "is_kept": False},
             "WORDS",
         ),
     ],
