@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from searchcrawl.bodies import LargeBody, Spool, SpoolFailed, digest_body, list_pieces, open_body, read_body, read_whole
+from searchcrawl.convert.registry import Registry
+from tests.office_files import make_docx, make_ole, make_zip
 
 BYTES = bytes(range(256)) * 20_000
 
@@ -86,3 +88,23 @@ def test_spool_when_the_disk_is_full_then_fails_with_the_folder_and_leaves_nothi
     with files_of_at_most(100_000), pytest.raises(SpoolFailed, match=f"{tmp_path}: no large body can be put there"):
         spool.write(BYTES)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        make_docx(b"<w>words</w>"),
+        make_zip({"mimetype": b"application/epub+zip", "a": b"x" * 4_000}),
+        make_ole({"WordDocument": b"x" * 5_000}),
+        b"{\\rtf1 words}" + b"\0" * 100_000,
+        b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n" + b"x" * 4_000,
+        b"a text of words " * 1_000,
+    ],
+    ids=["docx", "epub", "doc", "rtf", "pdf", "text"],
+)
+def test_body_when_it_is_on_the_disk_then_has_the_type_that_it_has_in_memory(tmp_path: Path, content: bytes) -> None:
+    body, registry = keep(tmp_path, content, inline_bytes=10), Registry()
+
+    for said in (b"application/octet-stream", b"text/plain"):
+        headers = ((b"Content-Type", said),)
+        assert registry.find_mimetype(body, headers) == registry.find_mimetype(content, headers)

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from searchcrawl.bodies import LargeBody, put_down
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.folder import SegmentFolder
 from searchcrawl.cache.segment import StoredPage
@@ -58,6 +61,32 @@ def test_read_when_another_page_is_at_the_place_then_it_is_damaged(cache: Docume
     for read in (cache.read_page, cache.read_fields):
         with pytest.raises(DamagedRecord, match=r"00000001\.warc\.gz at byte 0: holds http://a\.example/1 instead of"):
             read(place, url="http://a.example/2")
+
+
+@pytest.mark.parametrize(
+    "content", [b"word " * 1_800_000, os.urandom(9_000_000)], ids=["a small record", "a large record"]
+)
+def test_read_when_the_body_is_large_then_comes_back_as_a_file_and_damage_is_seen(
+    folder: Path, cache: DocumentCache, content: bytes
+) -> None:
+    large = replace(page(1), body=put_down(content, folder))
+    writer = cache.open_writer(1, 0)
+    place, after = writer.append(large), writer.append(page(2))
+    copied = writer.copy(cache.read_pieces(1, place.offset, place.response_bytes + place.fields_bytes))
+    writer.sync()
+    writer.close()
+
+    found = cache.read_page(place, url="http://a.example/1")
+    assert isinstance(found.body, LargeBody)
+    assert (found.body[:], found.headers, found.fields) == (content, large.headers, large.fields)
+    assert cache.read_page(after) == page(2)
+    assert cache.read_page(place._replace(offset=copied)).body[-9:] == content[-9:]
+    file = folder / "00000001.warc.gz"
+    data = bytearray(file.read_bytes())
+    data[place.offset + place.response_bytes // 2] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(DamagedRecord):
+        cache.read_page(place)
 
 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.6, 0.99])
