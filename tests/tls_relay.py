@@ -45,10 +45,17 @@ class TlsRelay:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        # One turn of the loop, so that the connections are closed before it is.
+        await asyncio.sleep(0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         answers, questions = await asyncio.open_connection("127.0.0.1", self._target)
-        await asyncio.gather(_pump(reader, questions), _pump(answers, writer))
+        try:
+            await asyncio.gather(_pump(reader, questions), _pump(answers, writer))
+        except asyncio.CancelledError:
+            for each in (questions, writer):
+                each.transport.abort()
+            raise
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
