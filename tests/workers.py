@@ -24,8 +24,12 @@ def list_workers(owner: int | None = None) -> list[int]:
 
 
 def _children(owner: int) -> list[int]:
-    found = []
-    for task in Path(f"/proc/{owner}/task").iterdir():
+    found = list[int]()
+    try:
+        tasks = [*Path(f"/proc/{owner}/task").iterdir()]
+    except OSError:
+        return found  # It has ended.
+    for task in tasks:
         try:
             found += [int(child) for child in (task / "children").read_text("ascii").split()]
         except OSError:
