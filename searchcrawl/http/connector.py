@@ -11,6 +11,8 @@ used                                       why there is no public way          f
 ``ResponseHandler._parser``                it is strict with heads             test_fetch_faults
 ``http_writer._serialize_headers``         it writes UTF-8 alone               test_fetch_requests
 ``BaseConnector._release``, ``._conns``    idle connections have no limit      test_many_hosts
+``BaseProtocol.transport``, a slot         nothing is called at the moment at   test_c2_shared_hosts
+                                           which a request is written
 =========================================  ==================================  =======================
 """
 
@@ -26,6 +28,7 @@ from typing import Any, Final
 import aiohttp
 from aiohttp import http_writer
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.base_protocol import BaseProtocol
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import RawResponseMessage
 from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong
@@ -45,13 +48,39 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _NO_MESSAGE: Final = ((), False, b"")
 
 
+_transport: Final[Any] = vars(BaseProtocol)["transport"]
+
+
 class _Connection(ResponseHandler):
     """Reports a body without a length as broken where a reset ended it (X-R6), and one whose chunks are broken (X-R5).
 
-    Closes itself when a server sends something without a request: that would be read as the next answer.
+    Closes itself when a server sends something without a request: that would be read as the next answer. ``confirm`` is called
+    once, as the next request is about to be written, and may raise.
     """
 
     idle = False
+    confirm: Callable[[], None] | None = None
+
+    @property
+    def transport(self) -> asyncio.Transport | None:
+        # aiohttp asks for it to write.
+        if (confirm := self.confirm) is not None:
+            self.confirm = None
+            confirm()
+        transport: asyncio.Transport | None = _transport.__get__(self)
+        return transport
+
+    @transport.setter
+    def transport(self, value: asyncio.Transport | None) -> None:
+        _transport.__set__(self, value)
+
+    def close(self) -> None:
+        self.confirm = None
+        super().close()
+
+    def abort(self) -> None:
+        self.confirm = None
+        super().abort()
 
     def set_response_params(self, **parameters: Any) -> None:
         self.idle = False
@@ -209,15 +238,15 @@ class GuardedResolver(AbstractResolver):
 
 
 class TurnPassed(aiohttp.ClientConnectionError):
-    """The process was stopped while it connected, and others may ask the host now."""
+    """The process was stopped before it sent a request, and others may ask the host now."""
 
 
 class GuardedConnector(aiohttp.TCPConnector):
     """Connects to addresses that the guard allows; at most ``limit`` connections at once.
 
-    It keeps idle connections to the last MAX_IDLE_HOSTS hosts only. ``may_send`` tells of ``host:port``, once there is a
-    connection, whether a request may be sent still that began at a moment (monotonic seconds); else TurnPassed is raised. So
-    it is where aiohttp sends one again.
+    It keeps idle connections to the last MAX_IDLE_HOSTS hosts only. ``may_send`` tells of ``host:port``, as a request is written,
+    whether one may be sent still that began at a moment (monotonic seconds); else TurnPassed is raised. So it is where
+    aiohttp sends one again.
     """
 
     def __init__(
@@ -247,15 +276,19 @@ class GuardedConnector(aiohttp.TCPConnector):
     ) -> aiohttp.connector.Connection:
         since = clock.monotonic()
         connection = await super().connect(req, traces, timeout)
-        # As late as can be: from here on the request is written without a pause.
-        if not self._may_send(urls.host_and_port(str(req.url)), since):
-            connection.release()
-            raise TurnPassed("others may ask the host now")
+        protocol = connection.protocol
+        if isinstance(protocol, _Connection):
+            protocol.confirm = functools.partial(self._confirm, urls.host_and_port(str(req.url)), since)
         return connection
+
+    def _confirm(self, host: str, since: float) -> None:
+        """Raises TurnPassed for a request that may not be sent any more, as late as can be: a process may be stopped anywhere."""
+        if not self._may_send(host, since):
+            raise TurnPassed("others may ask the host now")
 
     def _release(self, key: Any, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         if isinstance(protocol, _Connection):
-            protocol.idle = True
+            protocol.idle, protocol.confirm = True, None
         super()._release(key, protocol, should_close=should_close)
         while len(self._conns) > MAX_IDLE_HOSTS:
             for idle, _ in self._conns.pop(next(iter(self._conns))):
