@@ -304,21 +304,7 @@ def test_bad_files_when_crawled_then_each_has_its_code_and_nothing_outside_is_re
     outside = files.root.with_name("outside")
     outside.mkdir()
     (outside / "canary.txt").write_text("canary of nobodys business")
-    names = [
-        b"\xff\xfe.txt",
-        b"a\nb.txt",
-        b"%2e%2e.txt",
-        b"n" * 251 + b".txt",
-        "ä.txt".encode(),
-        "a\u0308.txt".encode(),
-        b"Case.txt",
-        b"case.txt",
-        b"C|.txt",
-        b"q?x#y.txt",
-        b" .txt",
-    ]
-    for number, name in enumerate(names):
-        (Path(os.fsdecode(os.fsencode(files.root) + b"/" + name))).write_text(f"a strange name of number {number}")
+    strange = files.fill_strange()
     for place in ("link", "c/link"):
         (files.root / place).symlink_to(outside)
     (files.root / "passwd.txt").symlink_to("/etc/passwd")
@@ -331,7 +317,6 @@ def test_bad_files_when_crawled_then_each_has_its_code_and_nothing_outside_is_re
     )
     files.crawl()
 
-    strange = [os.fsdecode(name) for name in names]
     assert files.indexed() == sorted([*FILES, *strange, "denied.txt"])
     assert files.rows()["sparse.txt"][0] == 960
     assert files.rows()["~$x.docx"][0] == files.rows()["x.tmp"][0] == 955
