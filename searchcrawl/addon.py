@@ -88,15 +88,15 @@ _BROWSER_PROVIDER: Final = "searchcrawl.render.browser_handler.ChromiumProvider"
 _LISTENING: Final = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 
 #: By name, for a source that does not use them has nothing of them loaded.
-_LOGIN: Final = "searchcrawl.login.login_middleware.LoginMiddleware"
-_LOGIN_OF_RENDERED: Final = "searchcrawl.login.login_middleware.RenderedLoginMiddleware"
+_LOGIN: Final = "searchcrawl.kinds.web.login.login_middleware.LoginMiddleware"
+_LOGIN_OF_RENDERED: Final = "searchcrawl.kinds.web.login.login_middleware.RenderedLoginMiddleware"
 _OPENING: Final = "searchcrawl.spiders.user_spider.OpeningMiddleware"
 _RENDER: Final = "searchcrawl.render.render_middleware.RenderMiddleware"
 _FRAMES: Final = "searchcrawl.render.frame_middleware.FrameMiddleware"
 _LISTING: Final = "searchcrawl.kinds.listing_extension.ListingExtension"
 _READING_HANDLER: Final = "searchcrawl.kinds.read_handler.ReadHandler"
 _KNOWN_TEXTS: Final = "searchcrawl.documents.known_text_pipeline.KnownTextPipeline"
-_SITEMAPS: Final = "searchcrawl.sitemaps.sitemap_extension.SitemapExtension"
+_SITEMAPS: Final = "searchcrawl.kinds.web.sitemaps.sitemap_extension.SitemapExtension"
 _BROWSER: Final = "searchcrawl.render.render_middleware.BrowserPipeline"
 
 _MEMBERS: Final = "searchcrawl.members.dispatch_scheduler.MembersPipeline"

@@ -63,9 +63,9 @@ from searchcrawl.traces import ParseMark, StackFile
 
 if TYPE_CHECKING:
     from searchcrawl.kinds.listing import Listing
+    from searchcrawl.kinds.web.sitemaps.reading import SitemapReading
     from searchcrawl.members.members import Members
     from searchcrawl.render.credentials import Credentials
-    from searchcrawl.sitemaps.reading import SitemapReading
 
 logger = logging.getLogger(__name__)
 
@@ -331,8 +331,8 @@ def _add_browser(stages: Stages, run: Run, targets: TargetRules) -> None:
 
 def _build_credentials(stages: Stages, run: Run) -> Credentials:
     """What the pages of the browser may have of the crawl's own: headers, certificates, passwords, and cookies of a login."""
-    from searchcrawl.login.cookie_jar import CookieJar  # noqa: PLC0415  # as above
-    from searchcrawl.login.login_middleware import list_password_origins  # noqa: PLC0415  # the same
+    from searchcrawl.kinds.web.login.cookie_jar import CookieJar  # noqa: PLC0415  # as above
+    from searchcrawl.kinds.web.login.login_middleware import list_password_origins  # noqa: PLC0415  # the same
     from searchcrawl.render.credentials import Credentials  # noqa: PLC0415  # the same
 
     fetch = run.source.fetch
@@ -390,7 +390,7 @@ def _add_sitemaps(
         revisits.set()
     if not reads_sitemaps(source):
         return None
-    from searchcrawl.sitemaps.reading import SitemapReading  # noqa: PLC0415  # other sources have no part of it
+    from searchcrawl.kinds.web.sitemaps.reading import SitemapReading  # noqa: PLC0415  # other sources have no part of it
 
     side = stages.get(SideRequests)
     robots = obeyed or RobotsFiles(

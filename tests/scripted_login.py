@@ -10,9 +10,9 @@ from scrapy.http import Response
 
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.visit_end import VisitEnded
-from searchcrawl.login.cookie_jar import CookieJar
-from searchcrawl.login.login_middleware import SessionLogin
-from searchcrawl.login.session import LoginPlan, LoginSession
+from searchcrawl.kinds.web.login.cookie_jar import CookieJar
+from searchcrawl.kinds.web.login.login_middleware import SessionLogin
+from searchcrawl.kinds.web.login.session import LoginPlan, LoginSession
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from tests.factories import ANY_TARGET
 from tests.fetch_requests import answer, claim, visit

@@ -76,12 +76,12 @@ EXCEPTIONS: Final = {
     "searchcrawl.store.engine.written_tables:_WRITES": "reads statements of its own",
     "searchcrawl.cache.folder:_SEGMENT_NAME": "reads names of its own files",
     "searchcrawl.http.*_middleware:*.process_response": "hands headers and bodies on to readers",
-    "searchcrawl.login.*_middleware:*.process_response": "hands headers and bodies on to readers",
-    "searchcrawl.login.login_middleware:SessionLogin.process_rendered": "hands headers and bodies on to readers",
+    "searchcrawl.kinds.web.login.*_middleware:*.process_response": "hands headers and bodies on to readers",
+    "searchcrawl.kinds.web.login.login_middleware:SessionLogin.process_rendered": "hands headers and bodies on to readers",
     "searchcrawl.http.visit_end:OutcomeMiddleware.process_response": "hands headers on to readers",
     "searchcrawl.http.large_response:*": "hands bodies on",
     "searchcrawl.http.replay_middleware:find_further": "hands answers of the cache on",
-    "searchcrawl.login.session:LoginSession.*": "hands URLs and pages on to readers",
+    "searchcrawl.kinds.web.login.session:LoginSession.*": "hands URLs and pages on to readers",
     "searchcrawl.convert.convert_pipeline:ConversionPool.submit": "hands bodies on to a worker process",
     "searchcrawl.convert.archive_shelf:ArchiveShelf.*": "hands bodies and headers on to a worker process",
     "searchcrawl.convert.archive_middleware:ArchiveMiddleware.process_response": "hands bodies on to the shelf",
@@ -95,9 +95,9 @@ EXCEPTIONS: Final = {
     "searchcrawl.http.python_spider_handler:PythonSpiderHandler.answer_browser": "hands bodies and headers on to readers",
     "searchcrawl.render.browser_handler:SpiderProxy.find_failure": "hands URLs on to readers",
     "searchcrawl.robots.files:*": "hands bodies on to the parser",
-    "searchcrawl.sitemaps.fetching:fetch_sitemap": "hands URLs on to the requests",
-    "searchcrawl.sitemaps.queue:*": "hands URLs on",
-    "searchcrawl.login.cookie_jar:CookieJar.set": "takes what the owner wrote",
+    "searchcrawl.kinds.web.sitemaps.fetching:fetch_sitemap": "hands URLs on to the requests",
+    "searchcrawl.kinds.web.sitemaps.queue:*": "hands URLs on",
+    "searchcrawl.kinds.web.login.cookie_jar:CookieJar.set": "takes what the owner wrote",
     "searchcrawl.release:*": "reads files of this copy, and what git says of them",
     "searchcrawl.terminal:GuardedStream.write": "hands text on to to_lines",
 }
@@ -186,7 +186,7 @@ def test_reach_when_it_follows_names_then_finds_what_is_called_and_nothing_else(
     assert "searchcrawl.html.metas:_TIME" in found
     assert "searchcrawl.html.metas:_read_target" in found
     assert "searchcrawl.html.metas:read_robots_directives" not in found
-    assert "searchcrawl.login.cookie_jar:CookieJar.store" not in found
+    assert "searchcrawl.kinds.web.login.cookie_jar:CookieJar.store" not in found
 
 
 def test_function_when_it_is_new_then_is_found() -> None:

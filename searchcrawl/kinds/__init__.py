@@ -1,1 +1,1 @@
-"""The rooms of kinds of sources: what lists and reads things that are no pages of web sites."""
+"""The rooms of kinds of sources: what of a kind no other kind has."""

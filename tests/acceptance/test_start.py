@@ -18,7 +18,7 @@ from tests.site.client import SiteProcess
 HOST: Final = "start.acme.test"
 #: What a source without login, rendering, schedule or feeds has no use for; and each store and index but its own.
 UNUSED: Final = (
-    *("playwright", "searchcrawl.login", "searchcrawl.render.browser", "searchcrawl.render.renderer"),
+    *("playwright", "searchcrawl.kinds.web.login", "searchcrawl.render.browser", "searchcrawl.render.renderer"),
     *("searchcrawl.render.render_middleware", "searchcrawl.render.crawl_wall", "searchcrawl.render.browser_request"),
     *(
         "psycopg",
@@ -34,7 +34,12 @@ UNUSED: Final = (
     *("searchcrawl.selftest", "searchcrawl.queries.explain", "argcomplete", "IPython"),
 )
 #: What a run without requests has no use for.
-OF_REQUESTS: Final = ("aiohttp", "searchcrawl.http.download_handler", "searchcrawl.html.page", "searchcrawl.sitemaps")
+OF_REQUESTS: Final = (
+    "aiohttp",
+    "searchcrawl.http.download_handler",
+    "searchcrawl.html.page",
+    "searchcrawl.kinds.web.sitemaps",
+)
 
 _NAMES: Final = """
 import atexit, json, sys

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from searchcrawl import clock
 from searchcrawl.items import SitemapUrl
-from searchcrawl.sitemaps.formats import NotASitemap, SitemapParser
+from searchcrawl.kinds.web.sitemaps.formats import NotASitemap, SitemapParser
 from tests.conformance.corpus import Divergence, cases, tally
 
 _ELSEWHERE: Final = Divergence("policy", "strict_location: the boundary decides about places, not the sitemap's own")

@@ -14,13 +14,13 @@ from searchcrawl.http.content_coding import (
 )
 from searchcrawl.http.head_mending import Unmendable, mend_head
 from searchcrawl.index.solr.transport import SolrRefusal, check_answer, read_errors
+from searchcrawl.kinds.web.sitemaps.formats import MAX_BYTES as MAX_SITEMAP
+from searchcrawl.kinds.web.sitemaps.formats import NotASitemap, SitemapParser
 from searchcrawl.robots.parser import MAX_BYTES as MAX_ROBOTS
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.scheduling.launching import ScrapydRefused
 from searchcrawl.scheduling.scrapyd_client import MAX_BYTES as MAX_SCRAPYD
 from searchcrawl.scheduling.scrapyd_client import read_answer
-from searchcrawl.sitemaps.formats import MAX_BYTES as MAX_SITEMAP
-from searchcrawl.sitemaps.formats import NotASitemap, SitemapParser
 from searchcrawl.terminal import to_one_line
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
 

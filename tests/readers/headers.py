@@ -18,7 +18,8 @@ from searchcrawl.http.digest import build_digest_header, find_challenge, find_ne
 from searchcrawl.http.headers_middleware import read_canonical
 from searchcrawl.http.visit_log_middleware import describe_headers
 from searchcrawl.items import Claim, Document, Page
-from searchcrawl.login.cookie_jar import CookieJar
+from searchcrawl.kinds.web.login.cookie_jar import CookieJar
+from searchcrawl.kinds.web.sitemaps.formats import parse_date_ms
 from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.render.browser_request import BadRequest, BrowserRequest, DecodedAnswer, parse_head
 from searchcrawl.render.crawl_wall import choose_headers
@@ -30,7 +31,6 @@ from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.index_filter import read_last_modified
 from searchcrawl.rules.redirects import decide
 from searchcrawl.rules.rewriting import Rewriting
-from searchcrawl.sitemaps.formats import parse_date_ms
 from tests.readers.declaring import URL, declare
 
 DATES: Final = (

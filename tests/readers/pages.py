@@ -16,7 +16,7 @@ from searchcrawl.html.encoding import decode, describe_reading
 from searchcrawl.html.page import expand_empty
 from searchcrawl.html.raw_page import find_raw_refresh, has_password_field, has_scripts, needs_scripts, read_shell
 from searchcrawl.http.unread_bodies import UnreadBodies
-from searchcrawl.login.form import LoginFailed, fill_form
+from searchcrawl.kinds.web.login.form import LoginFailed, fill_form
 from searchcrawl.rules.lifecycle import digest_unread
 from searchcrawl.sources.fetch_tables import Login
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare

@@ -9,7 +9,7 @@ from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.html.links import Resolver
-from searchcrawl.login.session import LoginPages
+from searchcrawl.kinds.web.login.session import LoginPages
 from searchcrawl.rules import rendering
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.copy_order import build_order, find_fit, rank

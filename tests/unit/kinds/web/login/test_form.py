@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from searchcrawl.login.form import FilledForm, LoginFailed, fill_form
+from searchcrawl.kinds.web.login.form import FilledForm, LoginFailed, fill_form
 from searchcrawl.sources.fetch_tables import Login
 
 URL = "http://www.acme.test/account/login?next=%2F"

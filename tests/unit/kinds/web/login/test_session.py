@@ -12,9 +12,9 @@ from scrapy.exceptions import DownloadTimeoutError
 from scrapy.http import Response
 
 from searchcrawl.http.side_requests import SideRequests
-from searchcrawl.login.cookie_jar import CookieJar
-from searchcrawl.login.form import LoginFailed
-from searchcrawl.login.session import LoginPlan, LoginSession
+from searchcrawl.kinds.web.login.cookie_jar import CookieJar
+from searchcrawl.kinds.web.login.form import LoginFailed
+from searchcrawl.kinds.web.login.session import LoginPlan, LoginSession
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.redirects import TargetRules

@@ -4,9 +4,9 @@ from typing import Final
 
 import pytest
 
+from searchcrawl.kinds.web.sitemaps import queue as queue_module
+from searchcrawl.kinds.web.sitemaps.queue import SitemapQueue, WantedSitemap, build_child
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.sitemaps import queue as queue_module
-from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, build_child
 
 BOUNDARY = Boundary(include_hosts=["a.test"])
 

@@ -20,8 +20,8 @@ from searchcrawl.html.encoding import decode
 from searchcrawl.html.raw_page import has_password_field
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import Form, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
-from searchcrawl.login.cookie_jar import CookieJar
-from searchcrawl.login.form import LoginFailed, fill_form
+from searchcrawl.kinds.web.login.cookie_jar import CookieJar
+from searchcrawl.kinds.web.login.form import LoginFailed, fill_form
 from searchcrawl.render.login_steps import LoginEnd, LoginSteps, StepFailed
 from searchcrawl.render.rendered_page import BrowserUnavailable, RenderFailed
 from searchcrawl.sources.fetch_tables import Login

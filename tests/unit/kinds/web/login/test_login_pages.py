@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from searchcrawl.login.session import LoginPages
+from searchcrawl.kinds.web.login.session import LoginPages
 
 SITE = "http://site.test"
 

@@ -17,10 +17,7 @@ from searchcrawl.commit.part_sender import PartSender
 from searchcrawl.exceptions import CrawlEnds, LeaseLost, StoreError
 from searchcrawl.http.side_requests import SideRequestFailed, SideRequests
 from searchcrawl.items import Document, Outcome, SitemapEnd, SitemapPart
-from searchcrawl.politeness import backoff
-from searchcrawl.robots.files import RobotsFiles
-from searchcrawl.run import Run
-from searchcrawl.sitemaps.fetching import (
+from searchcrawl.kinds.web.sitemaps.fetching import (
     BodyRoom,
     HeldBody,
     Parsed,
@@ -29,8 +26,11 @@ from searchcrawl.sitemaps.fetching import (
     fetch_sitemap,
     parse,
 )
-from searchcrawl.sitemaps.formats import MAX_BYTES
-from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, build_child
+from searchcrawl.kinds.web.sitemaps.formats import MAX_BYTES
+from searchcrawl.kinds.web.sitemaps.queue import SitemapQueue, WantedSitemap, build_child
+from searchcrawl.politeness import backoff
+from searchcrawl.robots.files import RobotsFiles
+from searchcrawl.run import Run
 from searchcrawl.store import sitemap_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.sitemap_table import Dates, SitemapRow

@@ -10,7 +10,7 @@ from scrapy import Request
 
 from searchcrawl.http.digest import Challenge, build_digest_header, find_challenge, find_next_nonce, list_schemes
 from searchcrawl.http.visit_end import VisitEnded
-from searchcrawl.login.http_login_middleware import BasicLogin, DigestLogin
+from searchcrawl.kinds.web.login.http_login_middleware import BasicLogin, DigestLogin
 from searchcrawl.sources.fetch_tables import Login
 from tests.fetch_requests import answer, claim, end_of, visit
 

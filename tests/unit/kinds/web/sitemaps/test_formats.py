@@ -9,9 +9,9 @@ import pytest
 from searchcrawl import clock
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.items import SitemapUrl
-from searchcrawl.sitemaps import formats
-from searchcrawl.sitemaps.formats import BATCH_URLS, NotASitemap, SitemapKind, SitemapParser, parse_date_ms
-from searchcrawl.sitemaps.scanner import FeedScanner
+from searchcrawl.kinds.web.sitemaps import formats
+from searchcrawl.kinds.web.sitemaps.formats import BATCH_URLS, NotASitemap, SitemapKind, SitemapParser, parse_date_ms
+from searchcrawl.kinds.web.sitemaps.scanner import FeedScanner
 
 
 def read(body: bytes | str, **options: Any) -> list[SitemapUrl]:

@@ -15,11 +15,11 @@ from scrapy.http import Response
 from searchcrawl.codes import Code
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.items import SitemapPart
+from searchcrawl.kinds.web.sitemaps import reading
+from searchcrawl.kinds.web.sitemaps.reading import ReadingTime, SitemapReading, Turns
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.sitemaps import reading
-from searchcrawl.sitemaps.reading import ReadingTime, SitemapReading, Turns
 from tests.factories import ANY_TARGET
 
 URLS: Final = tuple(f"http://{host}.test/{number}.xml" for host in ("evil", "good") for number in range(3))

@@ -31,10 +31,10 @@ from searchcrawl.http.visit_end import (
     find_redirects,
 )
 from searchcrawl.items import Claim
-from searchcrawl.login.cookie_jar import CookieJar
-from searchcrawl.login.form import LoginFailed
-from searchcrawl.login.http_login_middleware import BasicLogin, DigestLogin
-from searchcrawl.login.session import LoginPlan, LoginSession
+from searchcrawl.kinds.web.login.cookie_jar import CookieJar
+from searchcrawl.kinds.web.login.form import LoginFailed
+from searchcrawl.kinds.web.login.http_login_middleware import BasicLogin, DigestLogin
+from searchcrawl.kinds.web.login.session import LoginPlan, LoginSession
 from searchcrawl.render.crawl_wall import OF_PAGE, CrawlWall
 from searchcrawl.render.login_steps import LoginEnd, LoginSteps
 from searchcrawl.render.login_wall import BROWSER_LOGIN, LoginWall

@@ -21,7 +21,7 @@ from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.encoding import find_codec, find_encoding
 from searchcrawl.http.content_coding import BrokenCoding, decode_in_pieces
 from searchcrawl.items import SitemapUrl
-from searchcrawl.sitemaps.scanner import FeedScanner, LineScanner, SitemapEntry, SitemapScanner
+from searchcrawl.kinds.web.sitemaps.scanner import FeedScanner, LineScanner, SitemapEntry, SitemapScanner
 
 #: The limits of the protocol on one file; the rest is not read.
 MAX_URLS: Final = 50_000

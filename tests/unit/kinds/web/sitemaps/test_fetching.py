@@ -14,16 +14,16 @@ from searchcrawl.exceptions import CrawlEnds
 from searchcrawl.http.side_requests import SideRequestFailed, SideRequests
 from searchcrawl.http.visit_end import BodyTooLarge
 from searchcrawl.items import SitemapPart, SitemapUrl
-from searchcrawl.politeness.rate_limiter import RateLimiter
-from searchcrawl.rules.boundary import Boundary
-from searchcrawl.sitemaps.fetching import (
+from searchcrawl.kinds.web.sitemaps.fetching import (
     BodyRoom,
     SitemapBody,
     Validators,
     fetch_sitemap,
     parse,
 )
-from searchcrawl.sitemaps.queue import WantedSitemap
+from searchcrawl.kinds.web.sitemaps.queue import WantedSitemap
+from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.rules.boundary import Boundary
 from tests.factories import ANY_TARGET
 
 URL = "http://a.test/sitemap.xml"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from searchcrawl import clock
-from searchcrawl.login.cookie_jar import MAX_COOKIES, MAX_COOKIES_IN_ALL, MAX_HEADER_BYTES, CookieJar
+from searchcrawl.kinds.web.login.cookie_jar import MAX_COOKIES, MAX_COOKIES_IN_ALL, MAX_HEADER_BYTES, CookieJar
 from searchcrawl.render.login_steps import BrowserCookie
 
 WWW, SSO, PLAIN, PORT = (

@@ -19,9 +19,9 @@ from searchcrawl.http.side_requests import (
 )
 from searchcrawl.http.visit_end import PAGES, BodyTooLarge, describe_status
 from searchcrawl.items import SitemapEnd, SitemapPart, SitemapUrl
+from searchcrawl.kinds.web.sitemaps.formats import MAX_BYTES, NotASitemap, SitemapKind, SitemapParser
+from searchcrawl.kinds.web.sitemaps.queue import WantedSitemap
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.sitemaps.formats import MAX_BYTES, NotASitemap, SitemapKind, SitemapParser
-from searchcrawl.sitemaps.queue import WantedSitemap
 from searchcrawl.sources.secrets import redact
 
 # One byte more shows that the file is longer.

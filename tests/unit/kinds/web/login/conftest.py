@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from searchcrawl.login import login_middleware
+from searchcrawl.kinds.web.login import login_middleware
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from searchcrawl.exceptions import SearchcrawlError
+from searchcrawl.kinds.web.sitemaps.reading import SitemapReading
 from searchcrawl.run import Run
-from searchcrawl.sitemaps.reading import SitemapReading
 from searchcrawl.stages import stages_of
 from searchcrawl.store import sitemap_table
 

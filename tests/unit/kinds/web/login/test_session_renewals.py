@@ -10,8 +10,8 @@ from scrapy import Request
 from scrapy.http import Response
 
 from searchcrawl.http.visit_end import VisitEnded
-from searchcrawl.login.login_middleware import UnderWay
-from searchcrawl.login.session import Renewals
+from searchcrawl.kinds.web.login.login_middleware import UnderWay
+from searchcrawl.kinds.web.login.session import Renewals
 from tests.scripted_login import Login, Worn, sent
 
 

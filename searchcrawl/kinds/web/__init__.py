@@ -1,0 +1,1 @@
+"""Web sites, ``type = "web"``: what they are asked for besides their pages."""
