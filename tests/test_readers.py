@@ -131,7 +131,7 @@ def definitions() -> Iterator[tuple[Place, ast.AST]]:
 
 def takes_outside(place: Place, node: ast.AST) -> bool:
     """Whether it is a public function of such a package that takes what comes from outside."""
-    package = f"{place.module}.".split(".")[1]
+    package = f"{place.module}.".removeprefix("searchcrawl.").removeprefix("kinds.web.").split(".")[0]
     public = not any(part.startswith("_") for part in place.name.split("."))
     if package not in _PACKAGES or not public or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
