@@ -86,6 +86,8 @@ def encode_display(url: str) -> tuple[bytes, bytes]:
 
 def find_display(headers: AnswerHeaders) -> str | None:
     """The URL that a search shows for the document of an answer; None where it says none."""
+    if not _may_have_own(headers):
+        return None
     return next((_decode(text) for header, text in headers if header.lower() == _DISPLAY), None)
 
 
@@ -106,6 +108,8 @@ def find_permissions(headers: AnswerHeaders) -> Permissions | None:
 
     What cannot be read lets nobody see it.
     """
+    if not _may_have_own(headers):
+        return None
     allow, deny, levels = list[str](), list[str](), list[Level]()
     is_said = False
     for header, text in headers:
@@ -128,14 +132,21 @@ def find_permissions(headers: AnswerHeaders) -> Permissions | None:
 
 def list_permissions(headers: AnswerHeaders) -> AnswerHeaders:
     """The headers that say who may see a document, as they are: what is part of it, as a file in an archive, has them too."""
+    if not _may_have_own(headers):
+        return ()
     return tuple((name, value) for name, value in headers if name.lower() in {_ALLOW, _DENY, _LEVEL})
 
 
 def drop_own(headers: tuple[tuple[bytes, bytes], ...]) -> tuple[tuple[bytes, bytes], ...]:
     """The headers without those of this module, for an answer of somebody who must not set them; the same ones without any."""
-    if not any(name[: len(_BEGIN)].lower() == _BEGIN for name, _ in headers):
+    if not _may_have_own(headers):
         return headers
     return tuple((name, value) for name, value in headers if name[: len(_BEGIN)].lower() != _BEGIN)
+
+
+def _may_have_own(headers: AnswerHeaders) -> bool:
+    """Whether some header may be one of this module: pages of web sites have none, and are many."""
+    return b"\n" + _BEGIN in b"\n".join([b"", *[name for name, _ in headers]]).lower()
 
 
 def _encode(text: str) -> bytes:

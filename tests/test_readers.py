@@ -82,7 +82,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.http.large_response:*": "hands bodies on",
     "searchcrawl.http.replay_middleware:find_further": "hands answers of the cache on",
     "searchcrawl.kinds.web.login.session:LoginSession.*": "hands URLs and pages on to readers",
-    "searchcrawl.convert.convert_pipeline:ConversionPool.submit": "hands bodies on to a worker process",
+    "searchcrawl.convert.conversion_pool:ConversionPool.submit": "hands bodies on to a worker process",
     "searchcrawl.convert.archive_shelf:ArchiveShelf.*": "hands bodies and headers on to a worker process",
     "searchcrawl.convert.archive_middleware:ArchiveMiddleware.process_response": "hands bodies on to the shelf",
     "searchcrawl.render.*wall:*": "hands URLs and headers on to readers",

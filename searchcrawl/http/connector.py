@@ -33,6 +33,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import RawResponseMessage
 from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong
 from multidict import CIMultiDict
+from yarl import URL
 
 from searchcrawl import clock, urls
 from searchcrawl.http.address_guard import AddressGuard
@@ -278,7 +279,7 @@ class GuardedConnector(aiohttp.TCPConnector):
         connection = await super().connect(req, traces, timeout)
         protocol = connection.protocol
         if isinstance(protocol, _Connection):
-            protocol.confirm = functools.partial(self._confirm, urls.host_and_port(str(req.url)), since)
+            protocol.confirm = functools.partial(self._confirm, _name_host(req.url.origin()), since)
         return connection
 
     def _confirm(self, host: str, since: float) -> None:
@@ -293,6 +294,12 @@ class GuardedConnector(aiohttp.TCPConnector):
         while len(self._conns) > MAX_IDLE_HOSTS:
             for idle, _ in self._conns.pop(next(iter(self._conns))):
                 idle.close()
+
+
+@functools.lru_cache(maxsize=1_000)
+def _name_host(origin: URL) -> str:
+    """The name of a host in the store: all requests of a crawl are to a few."""
+    return urls.host_and_port(str(origin))
 
 
 def _open_socket(guard: AddressGuard, address: aiohttp.AddrInfoType) -> socket.socket:

@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.convert_pipeline import ConversionPool
+from searchcrawl.convert.conversion_pool import ConversionPool
 from searchcrawl.convert.document_converter import BY_ENDING
 from searchcrawl.convert.registry import Registry
 from searchcrawl.exceptions import ConversionFailed

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.convert_pipeline import ConversionPool
+from searchcrawl.convert.conversion_pool import ConversionPool
 from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.pdf_converter import PDF
 from searchcrawl.exceptions import ConversionFailed, NoConverter
@@ -65,6 +65,22 @@ def test_conversion_pool_when_given_a_pdf_then_gives_its_page() -> None:
         broken.result(60)
     assert caught.value.code == Code.CONVERSION_FAILED
     pool.close()
+
+
+def test_conversion_pool_when_its_processes_load_what_they_run_then_no_library_of_a_crawl_is_loaded() -> None:
+    names = (
+        "conversion_pool",
+        "html_converter",
+        "pdf_converter",
+        "document_converter",
+        "xml_converter",
+        "archive_reader",
+    )
+    loads = "; ".join(f"import searchcrawl.convert.{name}" for name in names)
+    asked = f"import sys; {loads}; print([name for name in ('scrapy', 'sqlalchemy', 'twisted') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, check=True, text=True, timeout=60)
+
+    assert done.stdout == "[]\n"
 
 
 def test_conversion_pool_when_given_a_long_page_then_gives_all_its_links() -> None:

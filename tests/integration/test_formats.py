@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, NoReturn
 
 import pytest
 
-from searchcrawl.convert.convert_pipeline import ConversionPool
+from searchcrawl.convert.conversion_pool import ConversionPool
 from searchcrawl.convert.registry import Registry
 from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import Headers, Page

@@ -16,7 +16,8 @@ from scrapy.utils.test import get_crawler
 from searchcrawl.codes import Code
 from searchcrawl.commit.document_rows import build_record
 from searchcrawl.convert import registry
-from searchcrawl.convert.convert_pipeline import ConversionPool, ConvertPipeline
+from searchcrawl.convert.conversion_pool import ConversionPool
+from searchcrawl.convert.convert_pipeline import ConvertPipeline
 from searchcrawl.convert.converter import Converter, RunsIn
 from searchcrawl.exceptions import WorkersUnavailable
 from searchcrawl.html.context import ConversionContext

@@ -92,7 +92,7 @@ def test_own_converter_when_files_fail_it_in_any_way_then_each_costs_one_documen
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = load_project(project(tmp_path, '[converters]\n"text/x-note" = "notes_of_test:Notes"\n'))
-    monkeypatch.setattr("searchcrawl.convert.convert_pipeline.TIMEOUT_SECONDS", 3.0)
+    monkeypatch.setattr("searchcrawl.convert.conversion_pool.TIMEOUT_SECONDS", 3.0)
     pipeline = ConvertPipeline(
         StatsCollector(get_crawler()),
         ConversionContext(default_charset="utf-8", attribute_origins=frozenset({"meta:created"})),
