@@ -35,7 +35,8 @@ from searchcrawl.documents.document_pipeline import (
     PageFilterPipeline,
 )
 from searchcrawl.extensions.progress_extension import ProgressExtension
-from searchcrawl.extensions.run_end_extension import RunEndExtension, StatsExtension
+from searchcrawl.extensions.run_end_extension import RunEndExtension
+from searchcrawl.extensions.run_stats import StatsExtension
 from searchcrawl.extensions.watch_extension import (
     HeartbeatExtension,
     MemoryExtension,

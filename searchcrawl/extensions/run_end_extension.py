@@ -1,17 +1,13 @@
-"""Writes down how a run ended: its reason, its counts and its exit code, once everything else has ended.
-
-The statistics of Scrapy say when the crawl began and how it ended, and what was dropped, under the names that Scrapy has for it.
-"""
+"""Writes down how a run ended: its reason, its counts and its exit code, once everything else has ended."""
 
 from __future__ import annotations
 
 import logging
-from typing import Any, Final, Self
+from typing import Final
 
-from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 
-from searchcrawl import clock, urls
+from searchcrawl import urls
 from searchcrawl.codes import ANSWERED, REFUSED, Code
 from searchcrawl.counters import FAILED_LISTINGS, MISCOUNTED, NO_START, has_mostly_failed_logins
 from searchcrawl.exceptions import ConfigurationError, Exit, LeaseLost, StoreError, exit_of, exit_of_failure
@@ -131,35 +127,3 @@ def _every_start_failed(run: Run) -> bool:
     # One that is not to be requested yet has not failed.
     answered = ANSWERED | {Code.NOT_FETCHED}
     return all(row.fetch_state == FetchState.SETTLED and row.code not in answered for row in rows)
-
-
-class StatsExtension:
-    """For extensions of users that read the statistics of a crawl, so it is made before these.
-
-    Scrapy's own counts an item for each URL whose visit ended; here the stages count documents.
-    """
-
-    def __init__(self, stats: Any) -> None:
-        self._stats = stats
-        self._began = 0.0
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        extension = cls(crawler.stats)
-        crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
-        crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
-        crawler.signals.connect(extension.item_dropped, signal=signals.item_dropped)
-        return extension
-
-    def spider_opened(self, spider: Spider) -> None:
-        self._began = clock.monotonic()
-        self._stats.set_value("start_time", clock.now())
-
-    def spider_closed(self, spider: Spider, reason: str) -> None:
-        self._stats.set_value("elapsed_time_seconds", clock.monotonic() - self._began)
-        self._stats.set_value("finish_time", clock.now())
-        self._stats.set_value("finish_reason", str(reason))
-
-    def item_dropped(self, item: object, exception: Exception) -> None:
-        self._stats.inc_value("item_dropped_count")
-        self._stats.inc_value(f"item_dropped_reasons_count/{type(exception).__name__}")

@@ -51,7 +51,10 @@ FIXED: Final[Mapping[str, Any]] = {
     "CONCURRENT_ITEMS": 1,
 }
 #: Others that a project or a source may change.
-DEFAULTS: Final[Mapping[str, Any]] = {"MEMUSAGE_LIMIT_MB": 2048}
+DEFAULTS: Final[Mapping[str, Any]] = {
+    "MEMUSAGE_LIMIT_MB": 2048,
+    "STATS_CLASS": "searchcrawl.extensions.run_stats.RunStats",
+}
 #: Settings of Scrapy's reactor, which is there before a source is known.
 _REACTOR: Final[Mapping[str, Any]] = {
     "TWISTED_REACTOR": shipped.TWISTED_REACTOR,
