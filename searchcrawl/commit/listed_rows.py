@@ -22,6 +22,7 @@ from searchcrawl.failpoints import reach
 from searchcrawl.items import Link
 from searchcrawl.listing.model import UNKNOWN, Entry, ListedPart, ListingEnd, to_version
 from searchcrawl.rules.boundary import is_trap_limit
+from searchcrawl.rules.listed import is_of_lister
 from searchcrawl.run import Run
 from searchcrawl.store import listing_table, sitemap_table
 from searchcrawl.store.documents import document_table
@@ -37,8 +38,6 @@ _READ: Final = 200
 #: The codes of containers that may not be read.
 _DENIED: Final = frozenset({401, 403})
 _UNDER_WAY: Final = frozenset({FetchState.FETCHING, FetchState.ALONE})
-#: The beginnings of rules that are asked for by a URL alone (rules.listed), or by a list of the project.
-_BY_URL: Final = ("scope.include_", "scope.exclude_", "forgotten")
 
 
 @dataclass(slots=True)
@@ -158,7 +157,7 @@ class ListedRows:
             if (row.code, row.rule) != (Code.OUTSIDE_BOUNDARY, refusal) or row.fetch_state != FetchState.SETTLED:
                 compared.refused[row.id] = refusal
             return
-        was_refused = row.code == Code.OUTSIDE_BOUNDARY and not (row.rule or "").startswith(_BY_URL)
+        was_refused = row.code == Code.OUTSIDE_BOUNDARY and is_of_lister(row.rule)
         is_same = (row.version, row.facts) == listed and listed.version != UNKNOWN
         is_same = is_same and row.sitemap_id == compared.container.container_id
         # Its last reading found nothing: what is listed again may have the token of before.

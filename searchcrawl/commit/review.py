@@ -19,9 +19,10 @@ from searchcrawl.rules import lifecycle
 from searchcrawl.rules.boundary import is_trap_limit, refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.forgotten import digest
+from searchcrawl.rules.listed import is_of_lister
 from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.run import Run
-from searchcrawl.store import source_table
+from searchcrawl.store import listing_table, source_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import orphan_table, review_table, url_table
@@ -170,9 +171,15 @@ def _review_row(row: Reviewed, run: Run, page: _Page) -> None:
         decision = decide(row.url, row.depth, in_archive=row.in_archive)
         if not decision.allowed:
             _refuse(row, refusal_code(decision), decision, None, page)
-        elif row.code in REFUSED and row.fetch_state == FetchState.SETTLED:
+        elif row.code in REFUSED and row.fetch_state == FetchState.SETTLED and not _is_left_to_lister(row, run):
             # A link that came before has reopened the others, and they are counted.
             page.allowed.append(row)
+
+
+def _is_left_to_lister(row: Reviewed, run: Run) -> bool:
+    """Whether what is listed is left out by a rule that its lister has to ask, and of which nothing was edited."""
+    is_left_out = run.source.kind.is_listed and row.code == Code.OUTSIDE_BOUNDARY and is_of_lister(row.rule)
+    return is_left_out and (row.rule or "").partition(":")[0] not in run.forced
 
 
 def _refuse(row: Reviewed, code: int, decision: Decision, error: str | None, page: _Page) -> None:
@@ -207,7 +214,11 @@ def _write(transaction: Transaction, *, run: Run, admission: Admission, page: _P
     url_table.settle(transaction, group.settled, REFUSED_LATER)
     # After that: a row whose URL came in another way before may be the new URL of another row.
     admission.admit(transaction, page.moved)
-    url_table.reopen(transaction, _select_allowed(transaction, admission, page.allowed))
+    opened = _select_allowed(transaction, admission, page.allowed)
+    url_table.reopen(transaction, opened)
+    if run.source.kind.is_listed:
+        # Until a lister names them again, a visit looks closely: another of its rules may leave them out.
+        listing_table.drop_versions(transaction, opened)
     return group.counts
 
 

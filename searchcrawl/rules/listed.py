@@ -14,6 +14,13 @@ from searchcrawl.urls import unescape_unreserved
 #: The identity of a folder, with a slash at its end, and the rule as it was written.
 PathRule = tuple[str, str]
 _NAMES: Final = "scope.include_names", "scope.exclude_names"
+#: The beginnings of rules that are asked for by a URL alone, or by a list of the project.
+_BY_URL: Final = ("scope.include_", "scope.exclude_", "forgotten")
+
+
+def is_of_lister(rule: str | None) -> bool:
+    """Whether what is listed was left out (955) by a rule that a lister alone may be able to ask, as one about sizes."""
+    return not (rule or "").startswith(_BY_URL)
 
 
 class ListedRules:

@@ -388,3 +388,25 @@ def test_links_in_pages_when_they_name_files_then_are_never_followed(files: File
 
     assert files.indexed() == sorted([*FILES, "page.html"])
     assert sorted(files.rows()) == sorted([*FILES, "page.html"])
+
+
+def test_files_when_they_are_hidden_and_another_rule_is_edited_then_are_neither_read_nor_planned(
+    files: FileProject,
+) -> None:
+    files.fill({".secret.txt": "hidden words", ".searchignore": "c/\n*.bak\n", "old.bak": "ignored words"})
+    files.crawl()
+    files.edit(scope={"exclude_names": ["b.*"]})
+    planned = files.ask("plan", "files")
+    counts = files.crawl()
+
+    assert (planned["enter"], planned["leave"]) == (0, 1)
+    assert (counts["new"], counts["deleted"], files.indexed()) == (0, 1, ["a.txt"])
+    assert files.rows()["old.bak"][0] == files.rows()[".secret.txt"][0] == 955
+
+    # What is hidden no longer may be ignored all the same.
+    files.fill({".searchignore": "c/\n.sec*\n"})
+    files.edit(file={"hidden": True}, scope={"exclude_names": ["b.*"]})
+    files.crawl()
+    assert files.indexed() == [".searchignore", "a.txt", "old.bak"] == files.found()
+    files.crawl()
+    assert files.indexed() == [".searchignore", "a.txt", "old.bak"]
