@@ -72,8 +72,12 @@ def utf8_text(text: str) -> str:
 
 
 def find_path(text: str) -> str:
-    """An argument that may be a URL or a path: with a slash in it, and something there, it is an absolute path."""
-    return str(Path(text).absolute()) if "/" in text and "://" not in text and os.path.lexists(text) else text
+    """An argument that may be a URL or a path, as an absolute path where it is one.
+
+    That is what has a slash in it and begins with the name of something that is here, though its end may be gone.
+    """
+    first, slash, _ = text.partition("/")
+    return os.path.abspath(text) if slash and "://" not in text and os.path.lexists(first) else text  # noqa: PTH100 - a link has a name of its own
 
 
 def require_free(folder: Path, *, option: str = "") -> None:

@@ -21,6 +21,7 @@ from twisted.internet import threads
 from searchcrawl import urls
 from searchcrawl.bodies import read_whole
 from searchcrawl.cache.opening import open_cache
+from searchcrawl.cli.command import find_path
 from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import error_lines, guard_output, print_note
 from searchcrawl.cli.scrapy_commands import require_asyncio
@@ -69,7 +70,7 @@ def open_dry_run(name: str) -> Iterator[DryRun]:
 
 def find_identity(run: DryRun, typed: str) -> str:
     """The URL that somebody typed, as the source writes it; raises InvalidUrl."""
-    return run.rewriting.normalise(urls.resolve_typed(typed, routes=run.source.scope.hash_routes)).url
+    return run.rewriting.normalise(urls.resolve_typed(find_path(typed), routes=run.source.scope.hash_routes)).url
 
 
 def fetch_once(process: CrawlerProcessBase | None, name: str, typed: str) -> Response:

@@ -257,6 +257,11 @@ def test_explain_when_a_file_is_asked_for_then_names_listing_version_and_rule(fi
         assert rule in files.command("explain", files.identify(name)), name
     assert "file.hidden: hidden = false" in files.command("explain", files.identify(".hidden/x.txt"))
     assert "in the index" in files.command("explain", str(files.root / "a.txt"))
+    for folder in ("c", "c/"):
+        assert "it is no document: what is in it is listed" in files.command("explain", str(files.root / folder))
+    listed = files.command("sources", "check", "--list")
+    # Of the root, c and e; hidden and left out are a folder, a version, a copy, a pipe, a link and .searchignore.
+    assert "files: 5 documents in 3 folders or tables; 6 left out by rules" in listed
 
 
 def test_rules_about_names_when_they_change_then_files_leave_and_come_back(files: FileProject) -> None:
@@ -410,3 +415,19 @@ def test_files_when_they_are_hidden_and_another_rule_is_edited_then_are_neither_
     assert files.indexed() == [".searchignore", "a.txt", "old.bak"] == files.found()
     files.crawl()
     assert files.indexed() == [".searchignore", "a.txt", "old.bak"]
+
+
+def test_path_when_it_is_relative_or_its_file_is_gone_then_commands_take_it_for_a_path(files: FileProject) -> None:
+    path = "../root/c/d.txt"
+    files.crawl()
+    again = files.ask("recrawl", "files", "--url", path)
+    (files.root / "c" / "d.txt").unlink()
+    files.crawl()
+    gone = files.command("explain", path)
+    forgotten = files.ask("forget", "../root/a.txt")
+
+    assert again["to_fetch"] == 1
+    assert "removed: 967" in gone
+    assert "lists it again" in gone
+    assert (forgotten["documents"], files.indexed()) == (1, ["b.html", "c/e/f.txt"])
+    assert "forget" in files.command("submit", "../root/a.txt", "--source", "files", code=2)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from searchcrawl.admission.trap_watch import list_trapped
-from searchcrawl.cli.command import BaseCommand, Option, UsageError
+from searchcrawl.cli.command import BaseCommand, Option, UsageError, find_path
 from searchcrawl.cli.output import print_answer, print_error, print_line, print_note, print_warnings
 from searchcrawl.exceptions import ConfigurationError, Exit, SearchcrawlError, exit_of
 from searchcrawl.extensions.run_log import install_run_log
@@ -72,7 +72,7 @@ class Command(BaseCommand):
 
 def _read_lines(args: list[str], opts: argparse.Namespace) -> list[str]:
     try:
-        lines = [check_line(url, is_typed=True) for url in args]
+        lines = [check_line(find_path(url), is_typed=True) for url in args]
         lines += [check_line(f"{PATTERN} {pattern}") for pattern in opts.pattern]
     except ConfigurationError as error:
         raise UsageError(error.message) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from searchcrawl import urls
-from searchcrawl.cli.command import BaseCommand
+from searchcrawl.cli.command import BaseCommand, find_path
 from searchcrawl.cli.output import print_answer
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.operations.visiting import recrawl
@@ -30,7 +30,7 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project, source = self.load_source(args[0])
-        url = None if opts.url is None else urls.resolve_typed(opts.url, routes=source.scope.hash_routes)
+        url = None if opts.url is None else urls.resolve_typed(find_path(opts.url), routes=source.scope.hash_routes)
         install_run_log(project, source)
         with use_store(project) as database:
             done = recrawl(project, source, database, url=url, failed=opts.failed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from searchcrawl.cli.command import BaseCommand, Option, UsageError
+from searchcrawl.cli.command import BaseCommand, Option, UsageError, find_path
 from searchcrawl.cli.output import print_answer, print_note
 from searchcrawl.exceptions import Exit
 from searchcrawl.operations.visiting import Result, submit
@@ -26,7 +26,7 @@ class Command(BaseCommand):
             raise UsageError("missing option: --source NAME")
         project, source = self.load_source(opts.source)
         with use_store(project) as database:
-            done = submit(project, source, database, args[0])
+            done = submit(project, source, database, find_path(args[0]))
         line = f"{done.url}: {done.result}{f' ({done.rule})' if done.rule else ''}"
         print_answer({"result": done.result}, [line], as_json=opts.json)
         if done.result is Result.OK and source.lifecycle.orphans == "delete":
