@@ -15,7 +15,7 @@ from searchcrawl.sources.project import Project
 
 @dataclass(slots=True)
 class ListedNow:
-    """How many things are listed, and in how many containers; of how many a rule leaves out, and which containers fail."""
+    """How many things are listed, and in how many containers; how many of both a rule leaves out, and which containers fail."""
 
     listed: int = 0
     containers: int = 0
@@ -50,6 +50,7 @@ def list_now(project: Project, source: Source) -> ListedNow:
 def _note_end(part: ListedPart, found: ListedNow) -> None:
     if part.end is None:
         return
-    found.containers += 1
+    found.containers += part.end.refusal is None
+    found.refused += part.end.refusal is not None
     if part.end.is_failure:
         found.failed.append({"url": part.url, "error": f"{describe_code(part.end.code)}: {part.end.error}"})

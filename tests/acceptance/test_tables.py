@@ -164,14 +164,18 @@ def test_row_when_it_is_gone_at_its_reading_and_comes_back_as_it_was_then_so_doe
 def test_sources_when_checked_then_what_the_database_has_not_is_named(shop: ShopProject) -> None:
     shop.edit('allow = ["readers"]')
     lacking = shop.command("sources", "check", code=4)
-    shop.edit("")
+    shop.edit('[attributes]\n"column:City" = "city"\n"column:ciy" = "town"')
+    mistyped = shop.command("sources", "check")
+    shop.edit('[attributes]\n"column:City" = "city"')
     right = shop.command("sources", "check", "--list")
     (shop.folder / "shop.db").rename(shop.folder / "elsewhere.db")
     away = shop.command("sources", "check")
 
     assert "sources/shop.toml: table.allow: there is no column readers (there are id, name, text" in lacking
+    assert "warning: sources/shop.toml: attributes.column:ciy: there is no column ciy (there are id, name" in mistyped
+    assert "column:city" not in mistyped
     assert "warning" not in right
-    assert f"shop: {MANY} in 1 container" in right
+    assert f"shop: {MANY} documents in 1 folder or table" in right
     assert "warning: sources/shop.toml: table.url: the database could not be asked" in away
 
 

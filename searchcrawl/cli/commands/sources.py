@@ -23,7 +23,7 @@ from searchcrawl.store.opening import use_store
 from searchcrawl.wording import counted
 
 #: What a run needs beside the files.
-_UNSEEN: Final = "folders, store, index, host names, certificates, browser, clock, scrapyds"
+_UNSEEN: Final = "folders of the project, store, index, host names, certificates, browser, clock, scrapyds"
 
 
 class Command(BaseCommand):
@@ -110,8 +110,9 @@ def _answer(
     else:
         _print(count, errors, doubts)
         for name, each in listed.items():
-            left_out = f", and {each.refused} more that a rule leaves out" if each.refused else ""
-            print_line(f"{name}: {each.listed} in {counted(each.containers, 'container', 'containers')}{left_out}")
+            left_out = f"; {each.refused} left out by rules" if each.refused else ""
+            places = counted(each.containers, "folder or table", "folders or tables")
+            print_line(f"{name}: {counted(each.listed, 'document', 'documents')} in {places}{left_out}")
             for failed in each.failed:
                 print_line(f"  {failed['url']}: {failed['error']}")
 

@@ -15,7 +15,6 @@ from searchcrawl.listing.model import Finding
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 
-_IS_EMPTY: Final = "is empty: is it mounted?"
 _NO_CREDENTIALS: Final = 401
 
 
@@ -34,13 +33,17 @@ def _look_at(source: Source, root: Root, barred: frozenset[Node], key: str) -> I
     try:
         with closing(open_root(source, root.path, barred)) as jail:
             if not has_something(jail):
-                yield Finding(key, _IS_EMPTY, is_error=False)
+                yield _find_empty(root, key)
     except Barred as error:
         yield Finding(key, error.reason)
     except RootLost as error:
         yield Finding("file.marker", str(error), is_error=False)
     except OSError as error:
-        yield Finding(key, f"cannot be read ({error.strerror})", is_error=error.errno != ENOENT)
+        yield Finding(key, f"{root.written} cannot be read ({error.strerror})", is_error=error.errno != ENOENT)
+
+
+def _find_empty(root: Root, key: str) -> Finding:
+    return Finding(key, f"{root.written} is empty: is it mounted?", is_error=False)
 
 
 def _ask_server(source: Source, root: Root, key: str, user_agent: str) -> Iterator[Finding]:
@@ -51,9 +54,13 @@ def _ask_server(source: Source, root: Root, key: str, user_agent: str) -> Iterat
     try:
         with closing(connecting.connect(source, root, user_agent)) as connection:
             if not connecting.has_something(connection):
-                yield Finding(key, _IS_EMPTY, is_error=False)
+                yield _find_empty(root, key)
     except RemoteFailure as failure:
         if failure.code == _NO_CREDENTIALS:
-            yield Finding(key, f"the server lets nobody in with these credentials ({failure})")
+            yield Finding(key, f"{root.written}: the server lets nobody in with these credentials ({failure})")
         else:
-            yield Finding(key, f"cannot be read ({failure})", is_error=not failure.transient and not failure.is_absent)
+            yield Finding(
+                key,
+                f"{root.written} cannot be read ({failure})",
+                is_error=not failure.transient and not failure.is_absent,
+            )

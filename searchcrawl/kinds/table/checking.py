@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Final
 
 from searchcrawl.codes import Code
 from searchcrawl.kinds.table.config import TableTable
 from searchcrawl.kinds.table.connecting import SQL_ERROR, DatabaseError, TableDatabase
-from searchcrawl.kinds.table.statements import load_columns, select_without_key
+from searchcrawl.kinds.table.statements import Columns, load_columns, select_without_key
 from searchcrawl.listing.model import Finding
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 
-_BEGIN = "table."
+_BEGIN: Final = "table."
+#: How ``[attributes]`` calls a column.
+_COLUMN: Final = "column"
 
 
 def find_wrong(source: Source, project: Project) -> Iterator[Finding]:
@@ -26,17 +29,28 @@ def find_wrong(source: Source, project: Project) -> Iterator[Finding]:
         return
     with closing(database):
         try:
-            yield from _ask(database, rows)
+            yield from _ask(database, source)
         except DatabaseError as error:
             yield _describe(error, rows)
 
 
-def _ask(database: TableDatabase, rows: TableTable) -> Iterator[Finding]:
+def _ask(database: TableDatabase, source: Source) -> Iterator[Finding]:
+    rows: TableTable = source.own
     with database.connect() as connection:
         columns = load_columns(connection, rows)
+        yield from _ask_attributes(columns, source)
         with closing(connection.execute(select_without_key(rows, columns))) as found:
             if found.first() is not None:
                 yield Finding("table.key", "is null in a row: no such row can be told from others")
+
+
+def _ask_attributes(columns: Columns, source: Source) -> Iterator[Finding]:
+    """The columns of ``[attributes]``, which several sources may share: one that is not there has no values."""
+    there = {name.lower() for name in columns.names}
+    for origin, _ in source.attributes.mapped:
+        if origin.kind == _COLUMN and origin.name not in there:
+            key = f"attributes.{_COLUMN}:{origin.name}"
+            yield Finding(key, f"there is no column {origin.name} ({columns.describe()})", is_error=False)
 
 
 def _describe(error: DatabaseError, rows: TableTable) -> Finding:

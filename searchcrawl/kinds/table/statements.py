@@ -45,6 +45,14 @@ class Columns(NamedTuple):
         """The place of a column that the source file names."""
         return self.names.index(self.spelled[name])
 
+    def describe(self) -> str:
+        """The names, of many the first ones, for messages."""
+        return _describe(self.names)
+
+
+def _describe(names: Sequence[str]) -> str:
+    return f"there are {', '.join(names[:_MOST_SHOWN])}" + (", …" if len(names) > _MOST_SHOWN else "")
+
 
 def load_columns(connection: Connection, rows: TableTable) -> Columns:
     """Asks the database for the columns of the table or query.
@@ -66,8 +74,7 @@ def load_columns(connection: Connection, rows: TableTable) -> Columns:
 def _find_name(names: Sequence[str], key: str, name: str) -> str:
     same = [name] if name in names else [each for each in names if each.lower() == name.lower()]
     if len(same) != 1:
-        shown = ", ".join(names[:_MOST_SHOWN]) + (", …" if len(names) > _MOST_SHOWN else "")
-        raise DatabaseError(SQL_ERROR, f"table.{key}: there is no column {name} (there are {shown})")
+        raise DatabaseError(SQL_ERROR, f"table.{key}: there is no column {name} ({_describe(names)})")
     return same[0]
 
 
