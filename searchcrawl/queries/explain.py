@@ -14,7 +14,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from searchcrawl import urls
-from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of, is_failure
+from searchcrawl.codes import (
+    COPIES,
+    REDIRECTS,
+    REFUSED,
+    ROBOTS_UNAVAILABLE,
+    SUCCESS,
+    Code,
+    describe_code,
+    facts_of,
+    is_failure,
+)
 from searchcrawl.html.raw_page import needs_scripts
 from searchcrawl.queries.explain_access import add_verdict
 from searchcrawl.queries.explain_context import (
@@ -247,6 +257,9 @@ def _explain_unlisted(context: Context) -> Verdict:
     container = context.container
     if container is None:
         return Verdict(f"{_NOT_IN}: never seen: no listing has named it", [Reason(step="found", rule="not listed")])
+    if container.code in SUCCESS:
+        reason = Reason(step="found", rule="a container")
+        return Verdict(f"{_NOT_IN}: it is no document: what is in it is listed", [reason])
     said = container.error or describe_code(container.code)
     if container.code == Code.OUTSIDE_BOUNDARY:
         reason = parse_reason(said, "found", context.source)

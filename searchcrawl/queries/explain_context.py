@@ -157,7 +157,7 @@ class Context:
     refused_links: int = 0
     #: whether somebody put it into the queue, and no run has looked at it yet
     submitted: bool = False
-    #: what it is in and was not listed, where it has no row
+    #: where it has no row: itself, if it is a container, or what it is in and was not listed
     container: FailedListing | None = None
 
     @property

@@ -9,7 +9,16 @@ from typing import Any, Final
 from searchcrawl import clock, urls
 from searchcrawl.admission.url_normalisation import LISTED_DEPTH
 from searchcrawl.cache.opening import use_cache
-from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
+from searchcrawl.codes import (
+    NEVER_REQUESTED,
+    READ,
+    REDIRECTS,
+    ROBOTS_UNAVAILABLE,
+    SUCCESS,
+    Code,
+    describe_code,
+    facts_of,
+)
 from searchcrawl.delivery.freezing import KeysOfHosts, choose_languages, tell_title
 from searchcrawl.documents.digests import compute_fields_digest
 from searchcrawl.exceptions import CacheError
@@ -170,7 +179,11 @@ def _describe_unseen(context: Context) -> Step:
     if unfollowed:
         return Step("found", "never", f"links to it may not be followed: {'; '.join(unfollowed)}", unfollowed[0])
     if context.source.kind.is_listed:
-        return Step("found", "never", "no listing has named it")
+        container = context.container
+        is_itself = container is not None and container.code in SUCCESS
+        return Step(
+            "found", "never", "a container: what is in it is listed" if is_itself else "no listing has named it"
+        )
     return Step("found", "never", "no link to it was followed")
 
 
@@ -452,7 +465,8 @@ def _show_visit(context: Context, facts: UrlFacts) -> Iterator[Step]:
     elif listed.fetch_state == FetchState.TODO:
         yield Step("visit", "due", "with the next run: it is still to be visited")
     elif listed.due_ms == recrawl.UNTIL_LISTED_MS:
-        yield Step("visit", "listed", f"once {facts.sitemap} lists another version of it, or the source file is edited")
+        again = "it again" if listed.code == Code.NO_LONGER_LISTED else "another version of it"
+        yield Step("visit", "listed", f"once {facts.sitemap} lists {again}, or the source file is edited")
     elif listed.due_ms is not None:
         yield Step("visit", "due", _describe_due(context.source.lifecycle, facts, listed.due_ms))
     elif listed.rule == ORPHAN_RULE:

@@ -25,6 +25,8 @@ from searchcrawl.store.sitemap_table import give_to
 ROOTS: Final = ""
 #: Rows of a container that are read at once.
 PAGE_ROWS: Final = 5000
+#: Of containers of which nothing is known.
+_UNSAID: Final = frozenset({int(Code.NOT_FETCHED), int(Code.NO_LONGER_LISTED)})
 _GOOD: Final = sorted({0, *SUCCESS, int(Code.OUTSIDE_BOUNDARY), int(Code.NO_LONGER_LISTED)})
 
 
@@ -204,7 +206,7 @@ def note_gone(transaction: Transaction, container_ids: Sequence[int], *, run_id:
 
 
 class FailedListing(NamedTuple):
-    """A container that could not be read when it was read last."""
+    """A container that could not be read when it was read last, or how it was read."""
 
     url: str
     code: int
@@ -212,14 +214,18 @@ class FailedListing(NamedTuple):
 
 
 def find_above(transaction: Transaction, source_id: int, url: str) -> FailedListing | None:
-    """The nearest container that a thing is in and that could not be read, or is left out, by what its lister said last."""
-    places = [place for place, sign in enumerate(url) if sign == "/" and place > url.find("://") + 2]
-    keys = [identities.key(url[: place + 1]) for place in places]
+    """The nearest container that a thing is in and that could not be read, or is left out, by what its lister said last.
+
+    A container that is asked for itself comes with what its lister said, whatever that is.
+    """
+    itself = f"{url.rstrip('/')}/"
+    places = [place for place, sign in enumerate(itself) if sign == "/" and place > itself.find("://") + 2]
+    keys = [identities.key(itself[: place + 1]) for place in places]
     query = select(*(sitemaps.c[name] for name in FailedListing._fields)).where(sitemaps.c.source_id == source_id)
     found = [
         FailedListing._make(row)
         for row in read_parts(transaction, query, sitemaps.c.key, keys)
-        if row.code not in {*SUCCESS, int(Code.NOT_FETCHED), int(Code.NO_LONGER_LISTED)}
+        if row.code not in _UNSAID and (row.code not in SUCCESS or row.url == itself)
     ]
     return max(found, key=lambda one: len(one.url), default=None)
 

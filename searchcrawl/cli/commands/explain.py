@@ -87,6 +87,6 @@ def _format_lines(found: UrlExplanation, others: Sequence[UrlExplanation]) -> It
             yield f"  {'perhaps':<10}  {reason.hint}", 14
     yield "", 0
     for step in found.steps:
-        yield f"  {step.step:<10}  {step.outcome:<12}  {step.detail}", 28
+        yield f"  {step.step:<11}  {step.outcome:<12}  {step.detail}", 29
     for other in others:
         yield f"source {other.context.source.name}: {other.verdict.text}", 2
