@@ -126,6 +126,22 @@ def test_increment_when_times_are_equal_at_its_begin_or_null_then_these_rows_are
     assert increment.tokens["2"] == whole.tokens["2"]
 
 
+@pytest.mark.parametrize("compare_hours", [0.0, 24.0])
+def test_row_without_time_when_changed_then_it_is_found_as_without_the_column(shop: Shop, compare_hours: float) -> None:
+    shop.execute(
+        "INSERT INTO articles VALUES (1, 'a', 'a', NULL), (2, 'b', 'b', NULL), (3, 'c', 'c', '2020-01-01 10:00:00')"
+    )
+    runs = TableRuns(shop, {**_KEYS, "modified": "changed", "compare_hours": compare_hours})
+    before = runs.list_rows()
+    shop.execute("UPDATE articles SET body = 'other' WHERE id = 1")
+
+    after = runs.list_rows()
+
+    assert after.end.whole is (compare_hours == 0.0)
+    assert before.keys == after.keys == {"1", "2", "3"}
+    assert {key for key in after.keys if before.tokens[key] != after.tokens[key]} == {"1"}
+
+
 def test_rows_when_deleted_or_set_back_then_the_next_comparison_tells(shop: Shop) -> None:
     shop.execute(
         "INSERT INTO articles VALUES (1, 'a', 'a', '2020-01-01 10:00:00'), (2, 'b', 'b', '2020-01-01 11:00:00')"

@@ -4,8 +4,8 @@ What a run reads is one state of the database, and is written to a file first: a
 reading takes, and not for what is made of it. Rows come in the order in which the database has them, for an order by a
 collation has several texts in one place.
 
-With ``table.modified`` most runs read an increment: what was changed since the mark of the last run, or at its moment. The
-mark lies before the newest change that was seen, by as much as the oldest open transaction is old: what that writes may have
+With ``table.modified`` most runs read an increment: what was changed since the mark of the last run, or at its moment, and all
+of what has a null there, of which nothing else tells that it has changed. The mark lies before the newest change that was seen, by as much as the oldest open transaction is old: what that writes may have
 an older time, and is seen later. Versions are compared, so that what is read twice costs nothing.
 """
 
@@ -21,7 +21,7 @@ from itertools import islice
 from typing import Any, Final
 
 import xxhash
-from sqlalchemy import Connection, Row, make_url
+from sqlalchemy import Connection, Row, Select, make_url
 
 from searchcrawl import clock
 from searchcrawl.codes import Code
@@ -31,6 +31,8 @@ from searchcrawl.kinds.table.identity import NoKey, build_key, find_container
 from searchcrawl.kinds.table.statements import (
     Columns,
     is_changed_since,
+    is_known,
+    is_unknown,
     load_columns,
     read_clock,
     select_all,
@@ -136,27 +138,35 @@ class TableLister:
     ) -> Iterator[bytes]:
         """The record of each row that is to be compared, as it comes."""
         modified = self._rows.modified
-        if modified is None:
-            statement = select_all(self._rows, columns.names)
-            places = [columns.names.index(name) for name in columns.key]
-        else:
+        now = clock.now() if modified is None else _read_now(connection)
+        everything = select_all(self._rows, columns.names)
+        if modified is not None:
             name = columns.spelled[modified]
-            statement = select_all(self._rows, (*columns.key, name))
-            places = list(range(len(columns.key)))
-            if mark is not None:
-                statement = statement.where(is_changed_since(name, mark.value))
-        now = _read_now(connection) if modified is not None else clock.now()
+            changed = select_all(self._rows, (*columns.key, name)).where(
+                is_known(name) if mark is None else is_changed_since(name, mark.value)
+            )
+            for rows in self._fetch(database, connection, changed):
+                yield from _join(keys, (row[:-1] for row in rows), _list_versions(rows, now))
+            # Of these all is read, as it is of rows without such a column: nothing else tells that they have changed.
+            everything = everything.where(is_unknown(name))
+        places = [columns.names.index(name) for name in columns.key]
+        for rows in self._fetch(database, connection, everything):
+            yield from _join(
+                keys, ([row[place] for place in places] for row in rows), compute_digest(columns.names, rows)
+            )
+
+    def _fetch(
+        self, database: TableDatabase, connection: Connection, statement: Select[Any]
+    ) -> Iterator[Sequence[Row[Any]]]:
+        """The rows that a statement brings, some at a time."""
         database.begin_rows(connection)
+        database.begin_step(connection)
         with closing(connection.execute(statement)) as found:
             while part := found.fetchmany(MOST_ENTRIES):
                 database.begin_step(connection)
                 if self._is_stopping():
                     raise _Stopped
-                tokens = compute_digest(columns.names, part) if modified is None else _list_versions(part, now)
-                for row, token in zip(part, tokens, strict=True):
-                    url = keys.take([row[place] for place in places])
-                    if url:
-                        yield url + _BETWEEN + token
+                yield part
 
     def _find_newest(self, connection: Connection, columns: Columns) -> tuple[Any, datetime] | None:
         """The newest change in the state that is read, and what the clock of the database says."""
@@ -223,6 +233,13 @@ class _Keys:
                     return number
                 last = number
         return None
+
+
+def _join(keys: _Keys, found: Iterable[Sequence[Any]], tokens: Iterable[bytes]) -> Iterator[bytes]:
+    """The records of rows by their keys and tokens."""
+    for key, token in zip(found, tokens, strict=True):
+        if url := keys.take(key):
+            yield url + _BETWEEN + token
 
 
 def _list_versions(rows: Sequence[Row[Any]], now: datetime) -> Iterator[bytes]:

@@ -89,9 +89,19 @@ def select_newest(rows: TableTable, modified: str) -> Select[Any]:
 
 
 def is_changed_since(name: str, value: Any) -> ColumnElement[bool]:
-    """The condition that a column is a value or more, which the database reads as one of the column's type, or null."""
+    """The condition that a column is a value or more, which the database reads as one of the column's type."""
     modified: ColumnElement[Any] = column(name)
-    return or_(modified >= bindparam(None, value, type_=NullType()), modified.is_(None))
+    return modified >= bindparam(None, value, type_=NullType())
+
+
+def is_known(name: str) -> ColumnElement[bool]:
+    """The condition that a column is no null."""
+    return column(name).is_not(None)
+
+
+def is_unknown(name: str) -> ColumnElement[bool]:
+    """The condition that a column is a null."""
+    return column(name).is_(None)
 
 
 def select_rows(rows: TableTable, columns: Columns, keys: Sequence[Sequence[KeyValue]]) -> Select[*tuple[Any, ...]]:
