@@ -110,7 +110,7 @@ def _build_changes(new: Any) -> dict[str, Any]:
     return build_changed(new, _REPLACED)
 
 
-#: Most documents of most runs are as they were, and nothing is written for them: to write one takes as long as all the rest.
+#: Most documents of most runs are as they were: for these nothing is written.
 _CONFIRM: Final = (
     update(documents)
     .where(
