@@ -15,12 +15,14 @@ from scrapy.extensions.memusage import MemoryUsage
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 
+from searchcrawl.bodies import Spool
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.composition import (
     compose,
     compose_dry_run,
     compose_member,
     compose_replay,
+    find_min_free,
     has_members,
     reads_sitemaps,
 )
@@ -276,6 +278,8 @@ class SearchcrawlAddon:
             for component, number in components:
                 if component not in left_out:
                     settings.setdefault_in_component_priority_dict(name, load_object(component), number)
+        # Of this process, wherever it puts large bodies.
+        Spool.min_free_bytes = find_min_free(settings)
         # This comes last, because it reads settings.
         spider.stages = part.compose(self._crawler, run)
 

@@ -9,18 +9,16 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import IO, Any, ClassVar, Final, Self
 
+from searchcrawl.exceptions import SpoolFailed
 from searchcrawl.failpoints import reach
 
 #: A body that is larger goes to the disk.
 INLINE_BYTES: Final = 8 << 20
 #: So much of one is in memory at once.
 PIECE_BYTES: Final = 1 << 20
-
-
-class SpoolFailed(Exception):
-    """A large body cannot be put on the disk, as one that is full; the message names the folder."""
+_MB: Final = 1 << 20
 
 
 class _OpenFile:
@@ -149,6 +147,9 @@ class Spool:
     Without a folder all stays in memory.
     """
 
+    #: So much of a disk is left free, in this process: with less than that the heartbeat ends a run.
+    min_free_bytes: ClassVar[int] = 0
+
     def __init__(self, folder: Path | None, inline_bytes: int = INLINE_BYTES) -> None:
         self._folder = folder
         self._inline_bytes = inline_bytes
@@ -175,12 +176,21 @@ class Spool:
             if self._file is None:
                 self._file = _open_nameless(folder)
             reach("body.spooled")
+            self._require_room(folder, self._file.descriptor)
             for piece in self._pieces:
                 self._digest.update(piece)
                 rest = memoryview(piece)
                 while rest:
                     rest = rest[os.write(self._file.descriptor, rest) :]
         self._pieces.clear()
+
+    def _require_room(self, folder: Path, descriptor: int) -> None:
+        if not self.min_free_bytes:
+            return
+        disk = os.fstatvfs(descriptor)
+        if disk.f_bavail * disk.f_frsize - sum(map(len, self._pieces)) < self.min_free_bytes:
+            kept = f"{self.min_free_bytes // _MB} MB of its disk are kept free (SEARCHCRAWL_MIN_FREE_MB)"
+            raise SpoolFailed(f"{folder}: no large body can be put there: {kept}")
 
     @contextmanager
     def _naming(self) -> Iterator[None]:

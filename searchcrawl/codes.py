@@ -226,8 +226,8 @@ class Code(IntEnum):
     READ_ERROR = _broken(
         958,
         "its body came incomplete or cannot be decoded",
-        "The body ended early, which is tried again, or its content coding is broken, which is not; or a rendered "
-        "page lacks a part that it had, which is tried again.",
+        "The body ended early, or there was no room for it on the disk, which is tried again, or its content coding is "
+        "broken, which is not; or a rendered page lacks a part that it had, which is tried again.",
         retried=True,
     )
     LOGIN_FAILED = _denied(

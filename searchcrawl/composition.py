@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from scrapy.crawler import Crawler
+from scrapy.settings import BaseSettings
 
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.cache.opening import open_cache
@@ -345,8 +346,7 @@ def _add_delivery(
 ) -> DeliveryExtension:
     """Adds the delivery and its followers: the heartbeat, then RunEndExtension, which gives the lease back."""
     get = crawler.settings.getfloat
-    min_free_bytes = round(get("SEARCHCRAWL_MIN_FREE_MB") * (1 << 20))
-    heartbeat = stages.add(HeartbeatExtension(run, min_free_bytes=min_free_bytes, admit=admit))
+    heartbeat = stages.add(HeartbeatExtension(run, min_free_bytes=find_min_free(crawler.settings), admit=admit))
     stall = stages.add(StallExtension(run, seconds=get("SEARCHCRAWL_STALL_SECONDS")))
     progress = stages.add(ProgressExtension(run))
     mark = stages.add(ParseMark(run.project.logs_dir, run.source.name))
@@ -362,6 +362,11 @@ def _add_delivery(
     retry_seconds = get("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
     others = partial(hand_over, run.project, run.database, retry_seconds=retry_seconds, without=run.source_id)
     return stages.add(DeliveryExtension(run, at_end=at_end, retry_seconds=retry_seconds, hand_over=others))
+
+
+def find_min_free(settings: BaseSettings) -> int:
+    """How many bytes of each disk are to be left free."""
+    return round(settings.getfloat("SEARCHCRAWL_MIN_FREE_MB") * (1 << 20))
 
 
 def _remove_mark(run: Run, mark: ParseMark) -> None:

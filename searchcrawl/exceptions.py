@@ -17,7 +17,8 @@ SearchcrawlError
 │   └── StoreAway           out of reach, maybe for a while only: tried again before it counts as failed
 │       └── StoreLocked     another process holds it
 ├── CacheError              the document cache cannot go on; exit 7
-│   └── DamagedRecord       one record is unreadable: its page is fetched again
+│   ├── DamagedRecord       one record is unreadable: its page is fetched again
+│   └── SpoolFailed         no room for one large body: its page is fetched later
 ├── LogError                the log cannot be written; exit 7
 ├── DiskFull                a disk of the project is full, or nearly so; exit 7
 ├── WorkersUnavailable      no worker process can read documents: none is blamed; exit 7
@@ -189,6 +190,10 @@ class CacheError(SearchcrawlError):
 
 class DamagedRecord(CacheError):
     """A record of the cache is missing, cut or does not match its digest."""
+
+
+class SpoolFailed(CacheError):
+    """A large body cannot be put on the disk, as where that is full, or has little room left; the message names the folder."""
 
 
 class SegmentInUse(CacheError):

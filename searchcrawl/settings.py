@@ -18,7 +18,8 @@ ROBOTSTXT_OBEY = True
 # How long a crawl waits for a store that is locked or out of reach; then it ends with exit 7.
 SEARCHCRAWL_STORE_PATIENCE_SECONDS = 120
 
-# A run ends with exit 7 where a disk of the project has less room left than this; 0: when it is full.
+# A run ends with exit 7 where a disk of the project has less room left than this, and a large document that would take of it is
+# visited later; 0: when it is full.
 SEARCHCRAWL_MIN_FREE_MB = 50
 
 # How long the end of a run waits for an index that cannot be reached; then its documents wait.

@@ -12,8 +12,9 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.asyncio import run_in_thread
 
-from searchcrawl.bodies import Spool, SpoolFailed
+from searchcrawl.bodies import Spool
 from searchcrawl.codes import Code
+from searchcrawl.exceptions import SpoolFailed
 from searchcrawl.http.content_coding import ACCEPTED, BrokenCoding, DecodedTooLarge, decode_large, parse_codings
 from searchcrawl.http.large_response import build_response, find_body
 from searchcrawl.http.visit_end import PAGES, build_visit_end, find_claim

@@ -19,8 +19,8 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Response
 
-from searchcrawl.bodies import SpoolFailed
 from searchcrawl.codes import Code, is_retried
+from searchcrawl.exceptions import SpoolFailed
 from searchcrawl.items import Claim, Hop, Outcome
 from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.sources.secrets import redact

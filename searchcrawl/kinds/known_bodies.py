@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from searchcrawl import urls
-from searchcrawl.bodies import Body, SpoolFailed
+from searchcrawl.bodies import Body
 from searchcrawl.cache.opening import open_cache
 from searchcrawl.exceptions import CacheError, StoreError
 from searchcrawl.listing.model import Read, Reader, ReadRequest, SameBody, Unread
@@ -56,7 +56,7 @@ class WholeReader:
         for record in records.values():
             try:
                 bodies[record.url] = self._cache.read_page(record.place, url=record.url).body
-            except (CacheError, SpoolFailed) as error:
+            except CacheError as error:
                 logger.warning("%s; files or rows are read again", error)
         return bodies
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, source
 from tests.crawl_forks import Forks
 from tests.site.client import SiteProcess
+from tests.small_disk import may_mount, small_disk
 from tests.stored_rows import query_columns
 from tests.threaded_site import APP, QuietHandler, ThreadedSite
 
@@ -24,6 +26,8 @@ HOST: Final = "large.acme.test"
 #: So much more a process may take for a body of 200 MB than for one of 1 MB.
 MOST_MORE_MEGABYTES: Final = 40
 FETCH: Final = {"max_bytes": 1 << 30, "timeout_seconds": 60}
+#: A disk with more kilobytes than all takes.
+ROOM: Final = 100_000
 NOTES: Final = """
 from searchcrawl.plugins import Converted
 
@@ -165,6 +169,48 @@ def test_e6_file_when_the_disk_is_full_then_it_alone_fails_and_the_next_run_has_
     assert "no large body can be put there" in row["error"]
     assert kept == ["large.pdf", "small.txt"]
     assert large.found("medlars") == ["large.pdf"]
+
+
+@pytest.fixture(scope="module")
+def mounting(part_missing: Callable[[str], NoReturn]) -> None:
+    if not may_mount():
+        part_missing("only root of this machine, with unshare and nsenter of util-linux, may mount small disks")
+
+
+@pytest.mark.usefixtures("mounting")
+def test_e6_file_when_it_would_take_of_what_is_kept_free_then_it_alone_is_read_later(large: FileProject) -> None:
+    large.crawl()
+    large.fill({"large.pdf": large_pdf("pages about medlars", 9), "small.txt": "a text about damsons"})
+    large.settle()
+    with small_disk(large.folder / "var" / "cache", ROOM) as disk:
+        disk.fill()
+        disk.leave(20 << 10)
+        short = disk.searchcrawl(large.folder, "crawl", "files", "-s", "SEARCHCRAWL_MIN_FREE_MB=14")
+        (row,) = query_columns(large.folder, "SELECT code, error FROM urls WHERE url LIKE '%large.pdf'")
+        kept = large.found("quinces OR damsons")
+        disk.grow(ROOM)
+        last = disk.searchcrawl(large.folder, "crawl", "files", "-s", "SEARCHCRAWL_MIN_FREE_MB=14")
+
+    assert (short.returncode, last.returncode) == (0, 0), short.stderr
+    assert row["code"] == Code.READ_ERROR
+    assert "14 MB of its disk are kept free (SEARCHCRAWL_MIN_FREE_MB)" in row["error"]
+    assert kept == ["large.pdf", "small.txt"]
+    assert large.found("medlars") == ["large.pdf"]
+
+
+@pytest.mark.usefixtures("mounting")
+def test_e6_page_when_it_would_take_of_what_is_kept_free_then_it_alone_is_fetched_later(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    made = of_pages(site, tmp_path / "project", {"/large": large_pdf("pages about quinces", 9)}, retries=0)
+    with small_disk(made.folder / "var" / "cache", 20 << 10) as disk:
+        disk.searchcrawl(made.folder, "crawl", "demo", "-s", "SEARCHCRAWL_MIN_FREE_MB=14")
+        short = made.codes()
+        disk.grow(ROOM)
+        disk.searchcrawl(made.folder, "crawl", "demo", "-s", "SEARCHCRAWL_MIN_FREE_MB=14")
+
+    assert short == {f"{HOST}/": 200, f"{HOST}/large": Code.READ_ERROR}
+    assert made.found("quinces") == [f"{HOST}/large"]
 
 
 def of_pages(site: SiteProcess, folder: Path, bodies: dict[str, bytes], **fetch: Any) -> CrawlProject:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from searchcrawl.bodies import LargeBody, Spool, SpoolFailed, digest_body, list_pieces, open_body, read_body, read_whole
+from searchcrawl.bodies import LargeBody, Spool, digest_body, list_pieces, open_body, read_body, read_whole
 from searchcrawl.convert.registry import Registry
+from searchcrawl.exceptions import SpoolFailed
 from tests.office_files import make_docx, make_ole, make_zip
 
 BYTES = bytes(range(256)) * 20_000

@@ -12,9 +12,9 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.answer_headers import Level, Permissions, encode_permissions, encode_value
-from searchcrawl.bodies import PIECE_BYTES, Body, Spool, SpoolFailed
+from searchcrawl.bodies import PIECE_BYTES, Body, Spool
 from searchcrawl.codes import Code
-from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.exceptions import InvalidUrl, SpoolFailed
 from searchcrawl.kinds.file import names
 from searchcrawl.kinds.file.config import FileTable
 from searchcrawl.kinds.file.dates import format_date

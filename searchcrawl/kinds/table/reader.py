@@ -19,9 +19,9 @@ from searchcrawl.answer_headers import (
     encode_permissions,
     encode_value,
 )
-from searchcrawl.bodies import SpoolFailed, put_down, read_whole
+from searchcrawl.bodies import put_down, read_whole
 from searchcrawl.codes import Code
-from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.exceptions import InvalidUrl, SpoolFailed
 from searchcrawl.kinds.table.config import TableTable, parse_template, read_text_rule
 from searchcrawl.kinds.table.connecting import SQL_ERROR, DatabaseError, TableDatabase
 from searchcrawl.kinds.table.identity import KeyValue, NoKey, build_key, find_container, parse_row

@@ -8,8 +8,9 @@ from threading import Lock
 from typing import Final
 
 from searchcrawl.answer_headers import encode_value
-from searchcrawl.bodies import Spool, SpoolFailed
+from searchcrawl.bodies import Spool
 from searchcrawl.codes import UNREACHABLE, Code
+from searchcrawl.exceptions import SpoolFailed
 from searchcrawl.kinds.file.config import FileTable
 from searchcrawl.kinds.file.names import can_be_name, show, split_remote
 from searchcrawl.kinds.file.remote.connecting import connect, require_root
