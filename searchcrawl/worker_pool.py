@@ -16,14 +16,14 @@ from searchcrawl.exceptions import ConversionFailed, WorkersUnavailable
 from searchcrawl.worker_process import (
     NO_MEMORY,
     TAKEN,
-    PackedTask,
+    Packed,
     TaskFailure,
     TimeLimit,
     WorkerProcess,
     build_limit_error,
     build_memory_error,
     format_error,
-    pack_task,
+    pack_with_bodies,
     unpack,
 )
 
@@ -132,7 +132,7 @@ class WorkerPool:
 
     def _run(self, task: _Task) -> Any:
         try:
-            packed = pack_task((task.function, task.args, task.kwargs))
+            packed = pack_with_bodies((task.function, task.args, task.kwargs))
             worker = self._hand_over(packed)
             del packed
             result = self._wait(worker)
@@ -146,7 +146,7 @@ class WorkerPool:
             raise result.build_error()
         return result
 
-    def _hand_over(self, task: PackedTask) -> WorkerProcess:
+    def _hand_over(self, task: Packed) -> WorkerProcess:
         """Has a process take a task, and returns it; raises WorkersUnavailable where several in a row did not."""
         reason = ""
         for pause in _PAUSES_SECONDS:

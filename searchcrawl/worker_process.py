@@ -95,7 +95,7 @@ class WorkerProcess:
         self._process, self._socket = spawn(_serve, max_memory_bytes)
         self.tasks = 0
 
-    def send(self, task: PackedTask, limit: TimeLimit) -> None:
+    def send(self, task: Packed, limit: TimeLimit) -> None:
         """Sends a task; raises what ``TimeLimit.transfer`` does."""
         self.tasks += 1
         descriptors = [body.descriptor for body in task.bodies]
@@ -171,14 +171,14 @@ def _blocking(*signals: signal.Signals) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class PackedTask(NamedTuple):
-    """A task as bytes, and the large bodies in it: the process gets their descriptors."""
+class Packed(NamedTuple):
+    """A value as bytes, and the large bodies in it: another process gets their descriptors."""
 
     data: memoryview
     bodies: list[LargeBody]
 
 
-class _TaskPickler(ForkingPickler):
+class _BodyPickler(ForkingPickler):
     """Has its number in the place of each large body."""
 
     def __init__(self, written: io.BytesIO, bodies: list[LargeBody]) -> None:
@@ -192,7 +192,7 @@ class _TaskPickler(ForkingPickler):
         return _take_body, (len(self._bodies) - 1, len(obj))
 
 
-#: In the process: the descriptors of the large bodies of its task.
+#: The descriptors of the large bodies in the value that is being unpacked; one thread of a process does that.
 _received: Final[list[int]] = []
 
 
@@ -200,11 +200,11 @@ def _take_body(number: int, size: int) -> LargeBody:
     return LargeBody.take(_received[number], size)
 
 
-def pack_task(value: Any) -> PackedTask:
-    """A task; raises what its pickling does."""
+def pack_with_bodies(value: Any) -> Packed:
+    """A value that may have large bodies in it; raises what its pickling does."""
     written, bodies = io.BytesIO(), list[LargeBody]()
-    _TaskPickler(written, bodies).dump(value)
-    return PackedTask(memoryview(written.getvalue()), bodies)
+    _BodyPickler(written, bodies).dump(value)
+    return Packed(memoryview(written.getvalue()), bodies)
 
 
 def pack(value: Any) -> memoryview:
@@ -218,6 +218,12 @@ def pack(value: Any) -> memoryview:
 def unpack(data: bytearray) -> Any:
     """The value of ``pack``, which may come from a process of ours only."""
     return ForkingPickler.loads(data)
+
+
+def unpack_with_bodies(data: bytearray, descriptors: list[int]) -> Any:
+    """The value of ``pack_with_bodies``; the descriptors are those of its bodies, and now theirs. For one thread of a process."""
+    _received[:] = descriptors
+    return unpack(data)
 
 
 def format_error(error: Exception) -> str:
@@ -261,14 +267,14 @@ def _limit(what: int, most: int) -> None:
 
 def _serve_task(connection: socket.socket, max_memory_bytes: int) -> None:
     try:
-        head, _received[:], _, _ = socket.recv_fds(connection, _LENGTH.size, _MOST_BODIES)
+        head, descriptors, _, _ = socket.recv_fds(connection, _LENGTH.size, _MOST_BODIES)
         if not head:
             raise EOFError
         data = _receive_bytes(
             connection, _LENGTH.unpack(head + _receive_bytes(connection, _LENGTH.size - len(head)))[0]
         )
         try:
-            function, args, kwargs = unpack(data)
+            function, args, kwargs = unpack_with_bodies(data, descriptors)
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - a module that cannot be imported, which is no fault of a task

@@ -1,4 +1,7 @@
-"""One side of the socket between the process of a run and a member: values, pickled, each with its length before it."""
+"""One side of the sockets between the process of a run and a member: values, pickled, each with its length before it.
+
+A second socket has the descriptors of the large bodies in them: what asyncio reads from a socket is bytes alone.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,19 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from searchcrawl.worker_process import pack, unpack
+from searchcrawl.worker_process import Packed, pack_with_bodies, unpack_with_bodies
 
-_LENGTH: Final = struct.Struct("!Q")
+#: The length of a value, and how many large bodies it has.
+_HEAD: Final = struct.Struct("!QB")
 #: So many bytes may wait to be sent before who sends should wait.
 _MOST_WAITING_BYTES: Final = 4 << 20
 
 
 def send_blocking(connection: socket.socket, value: Any) -> None:
     """Sends one value where no event loop runs: what a process says that cannot begin, or cannot go on."""
-    length, packed = _frame(value)
+    packed = pack_with_bodies(value)
     connection.setblocking(True)
-    connection.sendall(length)
-    connection.sendall(packed)
+    connection.sendall(_frame(packed))
 
 
 class Channel(asyncio.Protocol):
@@ -42,8 +45,9 @@ class Channel(asyncio.Protocol):
         self._owner = 0
         self._lock = threading.Lock()
 
-    async def open(self, connection: socket.socket) -> None:
-        """Takes the socket over."""
+    async def open(self, connection: socket.socket, files: socket.socket) -> None:
+        """Takes both sockets over; descriptors are in ``files``."""
+        self._files = files
         self._loop = asyncio.get_running_loop()
         await self._loop.create_connection(lambda: self, sock=connection)
 
@@ -103,12 +107,13 @@ class Channel(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         received, at = self._received, 0
         received += data
-        while len(received) - at >= _LENGTH.size:
-            begin = at + _LENGTH.size
-            end = begin + _LENGTH.unpack_from(received, at)[0]
+        while len(received) - at >= _HEAD.size:
+            length, bodies = _HEAD.unpack_from(received, at)
+            begin = at + _HEAD.size
+            end = begin + length
             if len(received) < end:
                 break
-            value = unpack(received[begin:end])
+            value = unpack_with_bodies(received[begin:end], self._receive_descriptors(bodies))
             at = end
             self._take(value)
         if at:
@@ -122,6 +127,7 @@ class Channel(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self._files.close()
         self._room.set()
         self._lost()
 
@@ -129,9 +135,18 @@ class Channel(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():
             return
         # Not with writelines: some versions of Python (3.12.0 to 3.12.8, 3.13.0, 3.13.1) never pause who writes with it.
-        self._transport.write(b"".join(_frame(value)))
+        packed = pack_with_bodies(value)
+        if packed.bodies:
+            # Before the value, so that they are there when it comes.
+            socket.send_fds(self._files, [b"\0"], [body.descriptor for body in packed.bodies])
+        self._transport.write(_frame(packed))
+
+    def _receive_descriptors(self, count: int) -> list[int]:
+        found = socket.recv_fds(self._files, 1, count)[1] if count else []
+        if len(found) < count:
+            raise OSError("this process may open no more files")
+        return found
 
 
-def _frame(value: Any) -> tuple[bytes, memoryview]:
-    packed = pack(value)
-    return _LENGTH.pack(len(packed)), packed
+def _frame(packed: Packed) -> bytes:
+    return b"".join((_HEAD.pack(len(packed.data), len(packed.bodies)), packed.data))

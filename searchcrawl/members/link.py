@@ -47,9 +47,11 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 class MemberLink:
     """The link of one member; ``listener`` is called with what is no reply. The process ends when the other side has."""
 
-    def __init__(self, connection: socket.socket, setup: Setup, *, lost: Callable[[], None]) -> None:
+    def __init__(
+        self, connection: socket.socket, files: socket.socket, setup: Setup, *, lost: Callable[[], None]
+    ) -> None:
         self.setup = setup
-        self._connection = connection
+        self._connection, self._files = connection, files
         self._numbers = count(1)
         self._asked: dict[int, asyncio.Future[Any]] = {}
         self.listener: Callable[[Any], None] = lambda message: None
@@ -58,7 +60,7 @@ class MemberLink:
 
     async def open(self) -> None:
         """Begins to send, and to hear."""
-        await self.channel.open(self._connection)
+        await self.channel.open(self._connection, self._files)
 
     async def ask(self, name: str, /, **arguments: Any) -> Any:
         """What the process of the run answers; raises HostBlocked, and StoreError for all else."""

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from multiprocessing.process import BaseProcess
-from socket import socket
+from socket import socket, socketpair
 from typing import Any, Final, NamedTuple
 
 from searchcrawl.documents.user_pipeline import PluginErrors
@@ -46,7 +46,7 @@ class Death(NamedTuple):
 def start_member(
     run: Run,
     settings: Mapping[str, tuple[Any, int]],
-    serve: Callable[[socket, Setup], None],
+    serve: Callable[[socket, socket, Setup], None],
     number: int,
     *,
     rate_limiter: RateLimiter,
@@ -72,9 +72,16 @@ def start_member(
     stacks = StackFile(run.project.logs_dir, run.source.name, member=number)
     mark = ParseMark(run.project.logs_dir, run.source.name, member=number)
     _require_portable(settings)
-    process, connection = spawn(serve, setup, is_leaf=False)
+    files, theirs = socketpair()
+    try:
+        process, connection = spawn(serve, theirs, setup, is_leaf=False)
+    except BaseException:
+        files.close()
+        raise
+    finally:
+        theirs.close()
     services = partial(Services, rate_limiter, robots, probes, plugin_errors, lookups)
-    return Member(number, process, connection, stacks, mark, services)
+    return Member(number, process, connection, files, stacks, mark, services)
 
 
 def _require_portable(settings: Mapping[str, tuple[Any, int]]) -> None:
@@ -95,6 +102,7 @@ class Member:
         number: int,
         process: BaseProcess,
         connection: socket,
+        files: socket,
         stacks: StackFile,
         mark: ParseMark,
         build_services: Callable[[Callable[[Reply], None]], Services],
@@ -104,7 +112,7 @@ class Member:
         #: by row: the claim of each visit that it has begun, or is to begin
         self.under_way: dict[int, Claim] = {}
         self._process = process
-        self._connection = connection
+        self._connection, self._files = connection, files
         self._stacks = stacks
         self._mark = mark
         self._ended = asyncio.Event()
@@ -117,7 +125,7 @@ class Member:
     async def open(self, take: Callable[[Any], None], lost: Callable[[], None]) -> None:
         """Begins to hear: ``take`` gets each message that is no call, ``lost`` is called when the process has ended."""
         self._tell, self._tell_lost, self._is_open = take, lost, True
-        await self._channel.open(self._connection)
+        await self._channel.open(self._connection, self._files)
 
     def hold_back(self) -> None:
         """Hears nothing for now."""
@@ -146,6 +154,7 @@ class Member:
             # The crawl did not begin.
             self._process.kill()
             self._connection.close()
+            self._files.close()
             return
         if self.is_ready or self._ended.is_set():
             self.send(Finish())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -77,19 +77,19 @@ class HandOverPipeline:
 
 
 def _pack(document: Document) -> Document:
-    """The document with the records for the cache in place of its body, which are made here: that takes a while."""
+    """The document with the records for the cache in place of its body, which are made here: that takes a while.
+
+    A large body goes as it is, for what is sent is its descriptor; the writer makes its record in pieces.
+    """
     if document.page is None:
         # The bytes are as before, or no rule asks for them: the cache gets nothing.
         return copy_with(document, body=b"", sent_bytes=len(document.body))
     claim = document.claim
     is_kept = document.code != 200 or (claim.has_document and claim.fields_digest == document.fields_digest)
-    if is_kept and isinstance(document.body, bytes):
+    if is_kept or not isinstance(document.body, bytes):
         return document
-    if document.code != 200:
-        return copy_with(document, body=b"", sent_bytes=len(document.body))
-    response, fields = encode_page(build_record(document))
-    # In one piece, whatever its size: it goes through the socket.
-    records = response if isinstance(response, bytes) else b"".join(response), fields
+    # Only a large body makes a record in pieces.
+    records = cast("tuple[bytes, bytes]", encode_page(build_record(document)))
     return copy_with(document, records=records, body=b"", sent_bytes=len(document.body))
 
 

@@ -28,8 +28,8 @@ from searchcrawl.worker_process import follow_owner
 _ENDED: Final = 0
 
 
-def serve_run(connection: socket.socket, setup: Setup) -> None:
-    """Visits pages until the process of the run has no more, or has ended."""
+def serve_run(connection: socket.socket, files: socket.socket, setup: Setup) -> None:
+    """Visits pages until the process of the run has no more, or has ended; the sockets are those of a Channel."""
     for value in setup.hidden:
         hide(value)
     guard_streams(alter_errors=redact)
@@ -38,7 +38,7 @@ def serve_run(connection: socket.socket, setup: Setup) -> None:
     return_memory()
     os.umask(int(setup.project.umask, 8))
     spare = connection.dup()
-    link = MemberLink(connection, setup, lost=lambda: os._exit(_ENDED))
+    link = MemberLink(connection, files, setup, lost=lambda: os._exit(_ENDED))
     try:
         failure = _visit(link)
     except Exception as error:  # noqa: BLE001  # whatever it is, the run has to know

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from searchcrawl.bodies import LargeBody, put_down, read_whole
 from searchcrawl.members.channel import Channel, send_blocking
 
 _LIMIT_SECONDS: Final = 20.0
@@ -34,8 +37,8 @@ def run_sides(work: Callable[[Side, Side], Any]) -> None:
 
     async def run() -> None:
         sides = Side(), Side()
-        for side, connection in zip(sides, socket.socketpair(), strict=True):
-            await side.channel.open(connection)
+        for side, connection, files in zip(sides, socket.socketpair(), socket.socketpair(), strict=True):
+            await side.channel.open(connection, files)
         await work(*sides)
         for side in sides:
             side.channel.close()
@@ -55,13 +58,44 @@ def test_send_when_values_are_small_and_large_then_all_come_in_their_order() -> 
     run_sides(work)
 
 
+def test_send_when_bodies_are_large_then_each_comes_as_its_file(tmp_path: Path) -> None:
+    contents = [bytes([number]) * 5_000 for number in range(40)]
+
+    async def work(one: Side, other: Side) -> None:
+        for content in contents:
+            one.channel.send(("before", put_down(content, tmp_path, 1_000)))
+            one.channel.send("between")
+        await other.until(lambda: len(other.came) == 2 * len(contents))
+        bodies = [body for _, body in other.came[::2]]
+        assert all(isinstance(body, LargeBody) for body in bodies)
+        assert [read_whole(body) for body in bodies] == contents
+        files = {os.fstat(body.descriptor).st_ino for body in bodies}
+        assert len(files) == len(contents)
+
+    run_sides(work)
+
+
+def test_send_when_bodies_are_gone_on_both_sides_then_no_file_is_open(tmp_path: Path) -> None:
+    before = len([*Path("/proc/self/fd").iterdir()])
+
+    async def work(one: Side, other: Side) -> None:
+        for _ in range(300):
+            one.channel.send(put_down(b"x" * 5_000, tmp_path, 1_000))
+            await other.until(lambda: other.came != [])
+            other.came.clear()
+
+    run_sides(work)
+
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
+
+
 def test_send_when_it_is_not_open_yet_then_it_comes_later() -> None:
     async def run() -> None:
         one, other = Side(), Side()
-        ours, theirs = socket.socketpair()
+        ours, theirs = zip(socket.socketpair(), socket.socketpair(), strict=True)
         one.channel.send("early")
-        await other.channel.open(theirs)
-        await one.channel.open(ours)
+        await other.channel.open(*theirs)
+        await one.channel.open(*ours)
         one.channel.send("late")
         await other.until(lambda: len(other.came) == 2)
         assert other.came == ["early", "late"]
@@ -142,9 +176,11 @@ def test_send_blocking_when_no_loop_runs_then_the_other_side_gets_it() -> None:
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
         send_blocking(theirs, "it cannot begin")
-        await one.channel.open(ours)
+        files, unused = socket.socketpair()
+        await one.channel.open(ours, files)
         await one.until(lambda: one.came == ["it cannot begin"])
         one.channel.close()
         theirs.close()
+        unused.close()
 
     asyncio.run(run())

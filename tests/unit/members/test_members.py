@@ -264,7 +264,7 @@ def test_member_when_it_does_not_end_after_its_last_visit_then_it_is_ended(monke
     async def run() -> None:
         process: Any = FakeMember(1, None)
         unused: Any = None
-        member = Member(1, process, unused, unused, unused, lambda send: unused)
+        member = Member(1, process, unused, unused, unused, unused, lambda send: unused)
         member.note_closed()
         assert not process.killed.is_set()
         async with asyncio.timeout(20):
