@@ -6,7 +6,8 @@ import csv
 import io
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, TextIO
 
 import orjson
 
@@ -133,16 +134,29 @@ def _list_lines(value: Any) -> Iterator[str]:
 def convert_csv(body: bytes, context: ConversionContext) -> Page:
     """The rows of a table, a line each, its cells separated by blanks."""
     text, charset = context.decode(body, markup=False)
-    sample = text[:_SAMPLE_CHARS]
-    separator = max(_SEPARATORS, key=sample.count)
     try:
-        rows = [
-            " ".join(" ".join(row).split()) for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-        ]
+        rows = list(_list_rows(io.StringIO(text, newline="")))
     except csv.Error:
         # A quote without an end, or a cell that is longer than any: its words are there all the same.
         rows = [text]
     return build_page(context, text="\n".join(rows), charset=charset)
+
+
+def convert_large_csv(body: LargeBody, context: ConversionContext) -> Page:
+    """As ``convert_csv``, with one row after the other in memory, and those that have words."""
+    found = context.open_text(body, markup=False)
+    if found is not None:
+        file, charset = found
+        with suppress(csv.Error):
+            return build_page(context, text="\n".join(_take_lines(_list_rows(file))), charset=charset)
+    return convert_csv(read_whole(body), context)
+
+
+def _list_rows(file: TextIO) -> Iterator[str]:
+    sample = file.read(_SAMPLE_CHARS)
+    file.seek(0)
+    for row in csv.reader(file, delimiter=max(_SEPARATORS, key=sample.count)):
+        yield " ".join(" ".join(row).split())
 
 
 JSON: Final = Converter(
@@ -166,6 +180,7 @@ CSV: Final = Converter(
     is_kept=True,
     mime_types=("text/csv", "text/tab-separated-values", "application/csv"),
     convert=convert_csv,
+    convert_large=convert_large_csv,
     choose_place=run_in_thread,
     is_text=True,
     max_memory_bytes=MAX_FILE_MEMORY_BYTES,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 from xml.parsers import expat  # entities are not expanded, and nothing else is loaded
 
-from searchcrawl.bodies import Body
+from searchcrawl.bodies import Body, LargeBody, read_whole
 from searchcrawl.codes import Code
 from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, Converter, build_page, run_in_process
 from searchcrawl.convert.html_converter import read_html_text
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.context import ConversionContext
-from searchcrawl.html.encoding import decode
+from searchcrawl.html.encoding import decode, open_text
 from searchcrawl.html.links import Resolver, extract_links
 from searchcrawl.html.page_text import remove_illegal
 from searchcrawl.items import Page
@@ -29,8 +30,10 @@ _DATES: Final = frozenset({"updated", "pubdate", "published", "lastbuilddate", "
 #: What the text of a title element of any document is.
 _MAX_TITLE_CHARS: Final = 1_000
 _RECOGNISED_BYTES: Final = 256
+#: Where nothing names another one.
+_CHARSET: Final = "utf-8"
 #: So much is given to the parser at once, and the longest tag or comment.
-_PIECE_BYTES: Final = 1 << 20
+_PIECE_CHARS: Final = 1 << 20
 _MOST_TOKEN_BYTES: Final = 4 << 20
 
 
@@ -39,9 +42,23 @@ def convert_xml(body: bytes, context: ConversionContext) -> Page:
 
     No entity is expanded or loaded, but for those of HTML, which feeds use without declaring them.
     """
-    text, charset = decode(body, content_type=context.content_type, default_charset="utf-8")
+    text, charset = decode(body, content_type=context.content_type, default_charset=_CHARSET)
+    pieces = (text[at : at + _PIECE_CHARS] for at in range(0, len(text), _PIECE_CHARS))
+    return _convert(pieces, charset, context)
+
+
+def convert_large_xml(body: LargeBody, context: ConversionContext) -> Page:
+    """As ``convert_xml``, with one piece after the other in memory, and the texts."""
+    found = open_text(body, content_type=context.content_type, default_charset=_CHARSET)
+    if found is None:
+        return convert_xml(read_whole(body), context)
+    file, charset = found
+    return _convert(iter(partial(file.read, _PIECE_CHARS), ""), charset, context)
+
+
+def _convert(pieces: Iterable[str], charset: str, context: ConversionContext) -> Page:
     reader = _Reader()
-    _parse(text, reader)
+    _parse(pieces, reader)
     if reader.root in _LISTS:
         return build_page(context, text="", charset=charset)
     links = extract_links(((link, None) for link in reader.links), Resolver(context.url))
@@ -140,7 +157,7 @@ class _Reader:
             self.texts.append(text)
 
 
-def _parse(text: str, reader: _Reader) -> None:
+def _parse(pieces: Iterable[str], reader: _Reader) -> None:
     # Names keep their prefixes: with those of namespaces a short document can have names of any length.
     parser: Any = expat.ParserCreate("utf-8")
     parser.buffer_text = True
@@ -152,25 +169,27 @@ def _parse(text: str, reader: _Reader) -> None:
     # With a handler for all else no entity of a document is expanded in its text.
     parser.DefaultHandler = reader.take_other
     try:
-        _feed(parser, remove_illegal(text.lstrip()).encode())
+        _feed(parser, pieces)
     except expat.ExpatError as error:
         over = error.code == expat.errors.codes[expat.errors.XML_ERROR_AMPLIFICATION_LIMIT_BREACH]
         code = Code.CONVERSION_LIMIT if over else Code.CONVERSION_FAILED
         raise ConversionFailed(f"XML: {error}", code=code) from error
 
 
-def _feed(parser: Any, document: bytes) -> None:
+def _feed(parser: Any, pieces: Iterable[str]) -> None:
     """Has the parser read a document piece by piece; raises ConversionFailed where one tag or comment is too long.
 
     Before release 2.6 expat reads a tag or comment that is not complete from its beginning again with each piece.
     """
-    for begin in range(0, len(document), _PIECE_BYTES):
-        end = begin + _PIECE_BYTES
-        parser.Parse(document[begin:end], end >= len(document))
-        if 0 <= parser.CurrentByteIndex < end - _MOST_TOKEN_BYTES:
+    given = 0
+    for text in pieces:
+        # A declaration is to be at the very beginning.
+        piece = remove_illegal(text if given else text.lstrip()).encode()
+        parser.Parse(piece, False)
+        given += len(piece)
+        if 0 <= parser.CurrentByteIndex < given - _MOST_TOKEN_BYTES:
             raise ConversionFailed("XML: a tag or comment is too long", code=Code.CONVERSION_LIMIT)
-    if not document:
-        parser.Parse(b"", True)
+    parser.Parse(b"", True)
 
 
 def _strip_markup(text: str) -> str:
@@ -192,6 +211,7 @@ XML: Final = Converter(
         *(f"application/vnd.oasis.opendocument.{kind}-flat-xml" for kind in ("text", "spreadsheet", "presentation")),
     ),
     convert=convert_xml,
+    convert_large=convert_large_xml,
     choose_place=run_in_process,
     recognise=_recognise,
     is_text=True,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from io import TextIOWrapper
 from typing import Final, NamedTuple
 
+from searchcrawl.bodies import LargeBody
 from searchcrawl.html.content_type import join_content_type
-from searchcrawl.html.encoding import decode
+from searchcrawl.html.encoding import decode, open_text
 from searchcrawl.html.metas import list_robots_tags
 from searchcrawl.items import Headers
 
@@ -54,6 +56,10 @@ class ConversionContext:
     def decode(self, body: bytes, *, markup: bool = True) -> tuple[str, str]:
         """The text of a body and the name of its encoding, as ``encoding.decode`` finds them."""
         return decode(body, content_type=self.content_type, default_charset=self.default_charset, markup=markup)
+
+    def open_text(self, body: LargeBody, *, markup: bool = True) -> tuple[TextIOWrapper, str] | None:
+        """The same of a large body, its text as a file; None where all of it has to be seen (``encoding.open_text``)."""
+        return open_text(body, content_type=self.content_type, default_charset=self.default_charset, markup=markup)
 
     @property
     def robots_tags(self) -> list[str]:

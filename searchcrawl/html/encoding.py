@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from codecs import getincrementaldecoder
 from functools import lru_cache
@@ -9,7 +10,7 @@ from typing import Final
 
 import webencodings
 
-from searchcrawl.bodies import Body, list_pieces
+from searchcrawl.bodies import Body, LargeBody, list_pieces, open_body
 from searchcrawl.html.content_type import join_content_type, parse_content_type
 from searchcrawl.items import Headers
 
@@ -142,6 +143,34 @@ def decode(body: bytes, *, content_type: str, default_charset: str, markup: bool
             pass  # It is not UTF-8, so the encoding is detected.
     guessed = _detect(body) or find_encoding(default_charset) or "windows-1252"
     return _decode_as(body, guessed), guessed
+
+
+def open_text(
+    body: LargeBody, *, content_type: str, default_charset: str, markup: bool = True
+) -> tuple[io.TextIOWrapper, str] | None:
+    """What ``decode`` gives of a body that is UTF-8 and says nothing else, its text as a file; None for all others.
+
+    Line ends are as they are.
+    """
+    has_bom = body.startswith(_BOMS[0][0])
+    if not has_bom and body.startswith(tuple(bom for bom, _ in _BOMS)):
+        return None
+    declared = "utf-8" if has_bom else _find_in_header(content_type) or (prescan(body) if markup else None)
+    if declared not in {None, "utf-8"}:
+        return None
+    decoder, is_ascii = getincrementaldecoder("utf-8")(), True
+    try:
+        for piece in list_pieces(body):
+            # Of ISO-2022, maybe.
+            if b"\x1b" in piece:
+                return None
+            decoder.decode(piece)
+            is_ascii = is_ascii and piece.isascii()
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return None
+    named = "utf-8" if declared or not is_ascii else find_encoding(default_charset) or "windows-1252"
+    return io.TextIOWrapper(open_body(body), "utf-8-sig", newline=""), named
 
 
 def _read_otherwise(

@@ -14,6 +14,8 @@ from tests.site.pdf import make_pdf
 from tests.workers import list_workers
 
 MB: Final = 1 << 20
+#: So much more a process may take for a body of 200 MB than for one of 1 MB.
+MOST_MORE_MEGABYTES: Final = 40
 _NOISE: Final = random.Random(8).randbytes(MB)
 
 
@@ -50,9 +52,9 @@ def large_page(words: str, megabytes: int, *links: str) -> bytes:
     )
 
 
-def run_measured(forks: Forks, folder: Path, *arguments: str, code: int = 0) -> dict[str, int]:
+def run_measured(forks: Forks, folder: Path, *arguments: str, code: int = 0, **variables: str) -> dict[str, int]:
     """The most megabytes that a command had itself (``own``), and that one of its worker processes had (``worker``)."""
-    running = forks.start(folder, *arguments, **{PAUSE: "0.01"})
+    running = forks.start(folder, *arguments, **{PAUSE: "0.01", **variables})
     peaks = {"own": 0, "worker": 0}
     over = threading.Event()
 

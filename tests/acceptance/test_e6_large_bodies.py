@@ -13,7 +13,15 @@ import pytest
 
 from searchcrawl.codes import Code
 from tests.acceptance.support_files import FileProject
-from tests.acceptance.support_large import large_page, large_pdf, run_measured, write_large_text, write_large_zip
+from tests.acceptance.support_large import (
+    MB,
+    MOST_MORE_MEGABYTES,
+    large_page,
+    large_pdf,
+    run_measured,
+    write_large_text,
+    write_large_zip,
+)
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, source
 from tests.crawl_forks import Forks
@@ -23,8 +31,6 @@ from tests.stored_rows import query_columns
 from tests.threaded_site import APP, QuietHandler, ThreadedSite
 
 HOST: Final = "large.acme.test"
-#: So much more a process may take for a body of 200 MB than for one of 1 MB.
-MOST_MORE_MEGABYTES: Final = 40
 FETCH: Final = {"max_bytes": 1 << 30, "timeout_seconds": 60}
 #: A disk with more kilobytes than all takes.
 ROOM: Final = 100_000
@@ -86,10 +92,15 @@ class Streaming(QuietHandler):
             self.answer(404, "not here")
 
 
-@pytest.mark.extended
-def test_e6_page_when_it_has_200_mb_then_no_process_takes_memory_of_its_size(tmp_path: Path, forks: Forks) -> None:
+@pytest.mark.parametrize(
+    "processes", [pytest.param(1, marks=pytest.mark.extended), pytest.param(2, marks=pytest.mark.soak)]
+)
+def test_e6_page_when_it_has_200_mb_then_no_process_takes_memory_of_its_size(
+    tmp_path: Path, forks: Forks, processes: int
+) -> None:
     peaks, site = {}, ThreadedSite(Streaming)
-    of_app = {"start": {"urls": [site.url()]}, "scope": {"include_hosts": [APP]}, "fetch": {"max_bytes": 1 << 30}}
+    fetch = {"max_bytes": 1 << 30, "processes": processes}
+    of_app = {"start": {"urls": [site.url()]}, "scope": {"include_hosts": [APP]}, "fetch": fetch}
     with site:
         for megabytes in (1, 200):
             site.file = tmp_path / f"{megabytes}.pdf"
@@ -125,6 +136,41 @@ def test_e6_files_when_they_are_on_the_disk_then_are_read_as_those_in_memory(tmp
     ]
     assert (codes["g.bin"], codes["h.docx"]) == (Code.NO_CONVERTER, Code.CONVERSION_FAILED)
     assert left_in_the_cache(files.folder) == []
+
+
+def test_e6_file_when_its_conversion_takes_too_much_memory_then_is_kept_as_it_was_and_explain_says_so(
+    tmp_path: Path,
+) -> None:
+    files = FileProject(tmp_path, fetch={"max_bytes": 1 << 30})
+    files.fill({"a.json": '{"a": "a list of quinces"}'})
+    files.crawl()
+    files.fill({"a.json": b"[" + b"[]," * (9 * MB) + b"0]"})
+    files.crawl()
+
+    assert files.rows()["a.json"][0] == Code.CONVERSION_LIMIT
+    assert files.found("quinces") == ["a.json"]
+    said = files.command("explain", files.identify("a.json"))
+    assert (
+        "in the index as it was, and the last visit brought nothing better: 904, its conversion passed a limit" in said
+    )
+
+
+@pytest.mark.soak
+def test_e6_data_when_it_has_200_mb_then_no_process_takes_memory_of_its_size(tmp_path: Path, forks: Forks) -> None:
+    peaks = {}
+    for megabytes in (1, 200):
+        (tmp_path / str(megabytes)).mkdir()
+        files = FileProject(tmp_path / str(megabytes), fetch={"max_bytes": 1 << 30})
+        files.fill({
+            "a.csv": b"a row of quinces" + (b"," * 1023 + b"\n") * (megabytes << 10),
+            "b.xml": b"<a>an element of medlars" + (b"<b c='" + b"x" * 1014 + b"'/>\n") * (megabytes << 10) + b"</a>",
+        })  # fmt: skip
+        files.settle()
+        peaks[megabytes] = run_measured(forks, files.folder, "crawl", "files")
+
+        assert files.found("quinces OR medlars") == ["a.csv", "b.xml"], files.rows()
+    for process, megabytes in peaks[200].items():
+        assert megabytes < peaks[1][process] + MOST_MORE_MEGABYTES, peaks
 
 
 @pytest.fixture

@@ -7,17 +7,20 @@ import tempfile
 import zipfile
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
+from searchcrawl.bodies import LargeBody
 from searchcrawl.convert.archive_reader import convert_archive, find_archive, read_names, try_unpack
 from searchcrawl.convert.detection import find_ole_type, find_zip_type
 from searchcrawl.convert.document_converter import DOCUMENTS, convert_document, read_ole_properties, read_rtf_properties
 from searchcrawl.convert.mail_text import hide_html, simplify_mail
-from searchcrawl.convert.text_converter import convert_csv, convert_json
-from searchcrawl.convert.xml_converter import convert_xml
+from searchcrawl.convert.text_converter import convert_csv, convert_json, convert_large_csv
+from searchcrawl.convert.xml_converter import convert_large_xml, convert_xml
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.context import ConversionContext
 from searchcrawl.kinds.file.ignoring import IgnoreFile
+from searchcrawl.kinds.file.local.folders import is_there
 from searchcrawl.kinds.file.remote.model import RemoteFailure
 from searchcrawl.kinds.file.remote.multistatus import BrokenMultistatus, MultistatusReader
 from searchcrawl.kinds.file.remote.s3_pages import Ahead, BrokenPage, group, read_page
@@ -31,11 +34,19 @@ from searchcrawl.kinds.file.remote.smb_structures import (
     read_queried,
 )
 from searchcrawl.kinds.file.remote.webdav_resources import build_thing, locate, parse_date
-from searchcrawl.kinds.file.selection import Selection
+from searchcrawl.kinds.file.selection import Ignoring, Selection
 from searchcrawl.rules.archives import is_called_archive, list_archives, split_path
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
 
 _CONTEXT: Final = ConversionContext(url=URL, user_agent="searchcrawl")
+
+
+def _put_down(body: bytes) -> LargeBody:
+    """The body as a file."""
+    with tempfile.TemporaryFile() as file:
+        file.write(body)
+        file.flush()
+        return LargeBody.take(os.dup(file.fileno()), len(body))
 
 
 @declare(
@@ -136,6 +147,7 @@ def json_text(body: bytes) -> None:
 )
 def table(body: bytes) -> None:
     convert_csv(body, _CONTEXT)
+    convert_large_csv(_put_down(body), _CONTEXT)
 
 
 @declare(
@@ -180,6 +192,7 @@ def table(body: bytes) -> None:
 )
 def xml_document(body: bytes) -> None:
     convert_xml(body, _CONTEXT)
+    convert_large_xml(_put_down(body), _CONTEXT)
 
 
 @declare(
@@ -267,6 +280,7 @@ def document(body: bytes) -> None:
 )
 def ignore_file(given: bytes) -> None:
     rules = IgnoreFile(given, b"/srv")
+    Ignoring().enter(given, b"/srv").enter(None, b"/srv/a", b"a").find_refusal(given[:255], is_folder=True)
     for way in (given[:4000].split(b"/"), [b"a" * 250] * 16):
         rules.decide(way, is_folder=False)
         rules.decide(way, is_folder=True)
@@ -279,7 +293,7 @@ def names_of_files(given: bytes) -> None:
     folder = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
     try:
         for is_folder in (False, True):
-            Selection(hidden=True, versions=False).find_refusal(given, folder, is_folder=is_folder)
+            Selection(hidden=True, versions=False).find_refusal(given, partial(is_there, folder), is_folder=is_folder)
     finally:
         os.close(folder)
 

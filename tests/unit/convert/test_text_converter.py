@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
+from searchcrawl.bodies import LargeBody, put_down
 from searchcrawl.codes import Code
 from searchcrawl.convert.converter import RunsIn
-from searchcrawl.convert.text_converter import JSON, convert_csv, convert_json, convert_text
+from searchcrawl.convert.text_converter import JSON, convert_csv, convert_json, convert_large_csv, convert_text
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import Page
@@ -98,6 +100,31 @@ def test_json_when_it_is_none_then_fails_with_903(text: str) -> None:
 )
 def test_csv_when_converted_then_its_rows_are_lines(text: str, expected: str) -> None:
     assert convert_csv(text.encode(), CONTEXT).text == expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a;b\n1;größe\n".encode(),
+        b'\xef\xbb\xbfa,b\r\n"c\r\nd","e""f"\r',
+        b"plain,letters\n  ,\n",
+        "Größe;Maß\n".encode("latin-1"),
+        "Größe\tMaß\n".encode("utf-16"),
+        b"a,\x1b$B,b\n",
+        b'a,b\n"' + b"x" * 200_000,
+        b"",
+    ],
+    ids=["utf-8", "mark", "ascii", "latin-1", "utf-16", "escape", "no end", "empty"],
+)
+@pytest.mark.parametrize("content_type", ["text/csv", "text/csv; charset=utf-8", "text/csv; charset=iso-8859-1"])
+def test_csv_when_it_is_a_file_then_its_page_is_that_of_the_same_bytes_in_memory(
+    tmp_path: Path, body: bytes, content_type: str
+) -> None:
+    context = ConversionContext(url="http://a.test/a.csv", headers=((b"Content-Type", content_type.encode()),))
+    large = put_down(body + b"\n", tmp_path, 0)
+    assert isinstance(large, LargeBody)
+
+    assert convert_large_csv(large, context) == convert_csv(body + b"\n", context)
 
 
 def test_csv_when_it_is_in_another_charset_then_is_read() -> None:

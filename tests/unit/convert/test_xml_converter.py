@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
+from searchcrawl.bodies import LargeBody, put_down
 from searchcrawl.codes import Code
-from searchcrawl.convert.xml_converter import convert_xml
+from searchcrawl.convert.xml_converter import convert_large_xml, convert_xml
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.context import ConversionContext
 from searchcrawl.items import Link, Page
@@ -28,6 +30,29 @@ def page_of(text: str | bytes) -> Page:
     body = text if isinstance(text, bytes) else text.encode()
     origins = frozenset({"meta:modified"})
     return convert_xml(body, ConversionContext(url="http://a.test/news/feed.xml", attribute_origins=origins))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        RSS.encode(),
+        ATOM.encode(),
+        b"\xef\xbb\xbf \n" + RSS.encode(),
+        b"<a>plain letters</a>",
+        "<?xml version='1.0' encoding='iso-8859-1'?><a>größe</a>".encode("latin-1"),
+        "<a>größe</a>".encode("utf-16"),
+        b"<?xml version='1.0' encoding='utf-8'?><a>before \x1b(B after</a>",
+        ("<a>" + "<b c='größe'>words</b>\n" * 100_000 + "</a>").encode(),
+    ],
+    ids=["rss", "atom", "mark", "ascii", "latin-1", "utf-16", "escape", "pieces"],
+)
+def test_document_when_it_is_a_file_then_its_page_is_that_of_the_same_bytes_in_memory(
+    tmp_path: Path, text: bytes
+) -> None:
+    context, large = ConversionContext(url="http://a.test/news/feed.xml"), put_down(text, tmp_path, 0)
+    assert isinstance(large, LargeBody)
+
+    assert convert_large_xml(large, context) == convert_xml(text, context)
 
 
 def test_feed_when_it_is_rss_then_its_items_are_text_and_their_links_are_followed() -> None:
