@@ -42,7 +42,7 @@ _NAMES: Final = frozenset(
 )
 _PACKAGES: Final = (
     *("html", "http", "robots", "sitemaps", "login", "convert", "urls", "rules", "soft404", "documents", "politeness"),
-    *("index", "terminal", "scheduling", "render"),
+    *("index", "terminal", "scheduling", "render", "kinds"),
 )
 #: There text is what the owner wrote, or the index has.
 _OWN_TEXT: Final = ("http", "index", "politeness", "documents", "scheduling")
@@ -98,6 +98,19 @@ EXCEPTIONS: Final = {
     "searchcrawl.kinds.web.sitemaps.fetching:fetch_sitemap": "hands URLs on to the requests",
     "searchcrawl.kinds.web.sitemaps.queue:*": "hands URLs on",
     "searchcrawl.kinds.web.login.cookie_jar:CookieJar.set": "takes what the owner wrote",
+    "searchcrawl.kinds.file.local.jail:*": "hands names on to the operating system",
+    "searchcrawl.kinds.file.local.permissions:*": "hands paths on to the operating system, and reads what the kernel says",
+    "searchcrawl.kinds.file.roots:open_root": "takes what the owner wrote",
+    "searchcrawl.kinds.file.names:join": "takes what the owner wrote",
+    "searchcrawl.kinds.file.scope:FolderScope.find_refusal": "hands URLs on to the rules",
+    "searchcrawl.kinds.file.remote.smb_requests:*": "hands handles on to the server, and answers on to readers",
+    "searchcrawl.kinds.file.remote.smb_structures:build_*": "takes handles of 16 bytes",
+    "searchcrawl.kinds.file.remote.walking:names_it": "compares names",
+    "searchcrawl.kinds.file.remote.web_client:WebClient.send": "hands answers on to readers",
+    "searchcrawl.kinds.file.remote.webdav_resources:Facts.describes": "hands headers on to readers",
+    "searchcrawl.kinds.listing:StoredMarks.*": "asks the store",
+    "searchcrawl.kinds.table.config:*": "reads what the owner wrote",
+    "searchcrawl.kinds.table.lister:Mark.read": "reads what the store has: written by itself",
     "searchcrawl.release:*": "reads files of this copy, and what git says of them",
     "searchcrawl.terminal:GuardedStream.write": "hands text on to to_lines",
 }

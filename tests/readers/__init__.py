@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.readers import bodies, files, headers, pages, texts, urls
+from tests.readers import bodies, files, headers, listed, pages, texts, urls
 from tests.readers.declaring import Reader, list_declared
 
 #: Where they are declared.
-MODULES: Final = (bodies, files, headers, pages, texts, urls)
+MODULES: Final = (bodies, files, headers, listed, pages, texts, urls)
 READERS: Final[list[Reader]] = list_declared()
