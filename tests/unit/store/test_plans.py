@@ -13,7 +13,13 @@ from sqlalchemy import Connection, event, make_url, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from searchcrawl.store import batch_table, log_table, receiver_table, removal_table, sitemap_table
-from searchcrawl.store.documents import comparison_table, document_table, duplicate_key_table, shared_copy_table
+from searchcrawl.store.documents import (
+    comparison_table,
+    document_queries,
+    document_table,
+    duplicate_key_table,
+    shared_copy_table,
+)
 from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.engine.dialect import load_dialect
@@ -100,6 +106,18 @@ def test_refused_documents_when_sqlite_plans_then_only_those_are_looked_at(sqlit
         url_queries.count_refused_documents(transaction, SOURCE)
 
     assert steps == ["SEARCH documents USING INDEX ix_documents_refused (source_id=?)"]
+
+
+def test_same_bytes_when_sqlite_plans_then_only_documents_that_have_them_are_looked_at(sqlite_store: Database) -> None:
+    digests = [bytes([number]) * 32 for number in range(64)]
+
+    with plans(sqlite_store) as steps, sqlite_store.read_once() as transaction:
+        document_queries.find_same_bytes(transaction, SOURCE, digests)
+
+    assert steps == [
+        "SEARCH documents USING INDEX ix_documents_content (source_id=? AND content_digest=?)",
+        "SEARCH urls USING INTEGER PRIMARY KEY (rowid=?)",
+    ]
 
 
 def test_segment_when_it_is_given_up_then_no_other_documents_are_looked_at(sqlite_store: Database) -> None:
