@@ -226,6 +226,11 @@ def origin_of(url: str) -> str:
     return url if slash < 0 else url[:slash]
 
 
+def last_name(href: str) -> str:
+    """What follows the last slash in the path of an identity, escaped: the same as in that of ``parse``, found faster."""
+    return href.partition("#")[0].partition("?")[0].rpartition("/")[2]
+
+
 def without_query(url: str) -> str:
     """An identity without its query, which may be a secret."""
     return url.partition("?")[0]

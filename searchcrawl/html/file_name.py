@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import unquote, unquote_to_bytes
 
+from searchcrawl import urls
 from searchcrawl.html.encoding import find_codec, find_encoding
 from searchcrawl.html.page_text import collapse
 from searchcrawl.items import Headers
-from searchcrawl.urls import parse
 
 _SPACE: Final = " \t"
 #: A name and its value; a quoted string without an end takes all that follows, and says nothing.
@@ -143,12 +143,12 @@ def _join_parts(parameters: Mapping[str, str]) -> str:
 
 def find_file_name(headers: Headers, url: str) -> str:
     """The name that Content-Disposition gives a file, or the last segment of ``url``; empty where neither does."""
-    return find_sent_name(headers) or collapse(unquote(parse(url).path.rpartition("/")[2], errors="replace"))
+    return find_sent_name(headers) or collapse(unquote(urls.last_name(url), errors="replace"))
 
 
 def build_title(headers: Headers, url: str) -> str:
     """What a file without a title is called: its name, or its host where its path ends in a slash."""
-    return find_file_name(headers, url) or parse(url).host
+    return find_file_name(headers, url) or urls.host(url)
 
 
 def find_sent_name(headers: Headers) -> str:

@@ -229,6 +229,25 @@ def test_host_when_of_an_identity_then_is_the_parsed_one(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("http://a.test", ""),
+        ("http://a.test/x/y%2Fz.pdf?of=/b#c/d", "y%2Fz.pdf"),
+        ("http://a.test/app#/routes/one", "app"),
+        ("file:///x/a%3F%23.zip!/folder/b.txt", "b.txt"),
+        ("s3://bucket/x//", ""),
+    ],
+)
+def test_last_name_when_of_an_identity_then_is_that_of_the_parsed_path(text: str, name: str) -> None:
+    identity = urls.resolve(text, routes=True, listed=True)
+
+    assert (
+        urls.last_name(identity),
+        urls.parse(urls.without_route(identity)).path.rpartition("/")[2],
+    ) == (name, name)
+
+
+@pytest.mark.parametrize(
     "text", ["ftp://me:hunter2@host/x", "http://me:hunter2@[bad/", "me:hunter2@host", "http:me:hunter2@:x"]
 )
 def test_resolve_when_what_is_no_url_has_a_password_then_the_error_does_not_show_it(text: str) -> None:
