@@ -116,6 +116,8 @@ class ListedRows:
             # One whose own parts came with these is there, without a parent.
             others += sitemap_table.add(transaction, source_id, fresh, parent_id=one.container_id) if fresh else []
             listing_table.set_parent(transaction, others, one.container_id)
+            back = [row.id for row in known if row.code == Code.NO_LONGER_LISTED]
+            listing_table.note_back(transaction, back)
             one.children.update(others, (row.id for row in known))
         return opened
 
@@ -231,12 +233,15 @@ class ListedRows:
         for url, container_id in refused.items():
             self._refuse_container(container_id, one.refused[url])
         gone = [child for child in children if child not in one.children and child not in refused.values()]
+        levels = []
         while gone:
+            levels.append(gone)
             for container_id in gone:
                 self._look_for(container_id)
-            below = run.read(listing_table.find_children, gone)
-            run.write(listing_table.note_gone, gone, run_id=run.id)
-            gone = below
+            gone = run.read(listing_table.find_children, gone)
+        # From below: after a crash the next run finds what is left through what is above.
+        for level in reversed(levels):
+            run.write(listing_table.note_gone, level, run_id=run.id)
 
     def _ask_below(self, container_id: int) -> None:
         """Has all visited that is below a container which may not be read any more: who may see it is not known either.

@@ -124,13 +124,14 @@ def set_parent(transaction: Transaction, container_ids: Sequence[int], parent_id
 
 
 class Container(NamedTuple):
-    """A container that is known, and the one in which it is."""
+    """A container that is known, the one in which it is, and how its last reading ended."""
 
     id: int
     parent_id: int | None
+    code: int
 
 
-_CONTAINERS: Final = select(sitemaps.c.key, sitemaps.c.id, sitemaps.c.parent_id)
+_CONTAINERS: Final = select(sitemaps.c.key, sitemaps.c.id, sitemaps.c.parent_id, sitemaps.c.code)
 
 
 def find_containers(transaction: Transaction, source_id: int, wanted: Collection[str]) -> dict[str, Container]:
@@ -138,7 +139,7 @@ def find_containers(transaction: Transaction, source_id: int, wanted: Collection
     keys = {identities.key(url): url for url in wanted}
     here = sitemaps.c.source_id == source_id, dialect_of(transaction).is_among(sitemaps.c.key, list(keys))
     rows = transaction.execute(_CONTAINERS.where(*here)).all() if keys else ()
-    return {keys[key]: Container(container_id, parent_id) for key, container_id, parent_id in rows}
+    return {keys[key]: Container(*found) for key, *found in rows}
 
 
 def count_rows(transaction: Transaction, container_ids: Collection[int]) -> dict[int, int]:
@@ -203,6 +204,11 @@ def note_gone(transaction: Transaction, container_ids: Sequence[int], *, run_id:
     """Notes that containers are not listed any more; what their listers noted is forgotten."""
     values = {"code": int(Code.NO_LONGER_LISTED), "error": None, "mark": None, "run_id": run_id}
     write_parts(transaction, update(sitemaps).values(values), sitemaps.c.id, container_ids)
+
+
+def note_back(transaction: Transaction, container_ids: Sequence[int]) -> None:
+    """Notes that containers which were gone are listed again, before they are read: what is found in them may go with them."""
+    write_parts(transaction, update(sitemaps).values(code=int(Code.NOT_FETCHED)), sitemaps.c.id, container_ids)
 
 
 class FailedListing(NamedTuple):

@@ -218,6 +218,18 @@ def test_crawl_when_it_is_killed_then_the_next_one_ends_as_an_undisturbed_one(
     files.command("verify", "files")
 
 
+def test_folder_when_a_crawl_that_misses_it_is_killed_then_the_next_one_finds_all_that_was_below_it(
+    files: FileProject,
+) -> None:
+    files.fill({f"g/{'h/' * depth}x.txt": f"this is a file at depth {depth}" for depth in range(3)})
+    files.crawl()
+    shutil.rmtree(files.root / "g")
+    files.crawl(code=-signal.SIGKILL, SEARCHCRAWL_FAILPOINT="listing.mid:2")
+    files.crawl()
+
+    assert files.indexed() == sorted(FILES)
+
+
 def test_plan_when_attributes_are_edited_then_the_source_is_not_asked(files: FileProject) -> None:
     files.crawl()
     lose_root(files)

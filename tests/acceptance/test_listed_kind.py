@@ -173,3 +173,26 @@ def test_listed_when_killed_then_the_next_run_ends_as_an_undisturbed_one(shelves
     assert shelves.names() == ["fruit/pears", "fruit/plums"]
     assert shelves.found("shelves", "yellow") == ["shelf://notes/fruit/pears"]
     assert shelves.command("verify", "shelves").returncode == 0
+
+
+def test_listed_when_killed_while_a_container_that_is_back_is_listed_then_it_may_go_again(shelves: Shelves) -> None:
+    config, lister = shelves.folder / "searchcrawl.toml", shelves.folder / "shelves" / "shelf.py"
+    config.write_text(f"{config.read_text('utf-8')}\n[cache]\nthreshold_mb = 0.000001\n", "utf-8")
+    written = lister.read_text("utf-8")
+    shelves.crawl("shelves")
+    shelves.put({"trees": NOTES["trees"]})
+    shelves.crawl("shelves")
+    # What was listed of it is read, and sealed, before its end.
+    slow = written.replace(
+        "entries=tuple(entries), end=",
+        "entries=tuple(entries))\n            time.sleep(60)\n            ListedPart(url=url, end=",
+    )
+    lister.write_text(f"import time\n{slow}", "utf-8")
+    shelves.put({**NOTES, "fruit": {"plums": "plums are blue"}})
+    killed = shelves.command("crawl", "shelves", SEARCHCRAWL_FAILPOINT="batch.sealed")
+    lister.write_text(written, "utf-8")
+    shelves.put({"trees": NOTES["trees"]})
+    ended, _ = shelves.crawl("shelves")
+
+    assert (killed.returncode, ended) == (-signal.SIGKILL, 0)
+    assert shelves.names() == ["trees/oak"]
