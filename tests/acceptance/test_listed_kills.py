@@ -23,9 +23,9 @@ pytestmark = pytest.mark.soak
 
 _CHANGES: Final = 3
 _KILLS: Final = 3
-#: A crawl of so few things takes about so long.
-_LONGEST_SECONDS: Final = 1.5
-#: Fewer than the limits on deleting hold back.
+#: About as long as the first crawl takes; the moments of later kills are those of a crawl of this machine.
+_FIRST_SECONDS: Final = 1.5
+#: Fewer than the limits on deleting hold back, all changes together.
 _MOST_REMOVED: Final = 3
 
 
@@ -38,6 +38,10 @@ class Listed(ABC):
     @abstractmethod
     def change(self, chance: random.Random) -> None:
         """Makes, changes and removes some things."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Waits until all changes can be told."""
 
     @abstractmethod
     def crawl(self) -> None:
@@ -62,20 +66,26 @@ class Tree(Listed):
         paths = sorted(path for path in self.files.root.rglob("*.txt") if path.is_file())
         for path in chance.sample(paths, min(_MOST_REMOVED, len(paths))):
             path.unlink()
-        for path in chance.sample(paths, min(5, len(paths))):
-            if path.exists():
-                path.write_text(self._write(chance))
-        self.files.fill({f"{chance.choice('abcd')}/{self._made}.txt": self._write(chance) for _ in range(15)})
         folder = self.files.root / chance.choice("abcd")
+        for path in chance.sample(paths, min(5, len(paths))):
+            # What is both changed and moved counts as removed.
+            if path.exists() and folder not in path.parents:
+                path.write_text(self._write(chance))
         if folder.exists():
             folder.rename(self.files.root / f"moved{self._made}")
+        for _ in range(15):
+            above = chance.choice("abcd") + chance.choice(["", "/x", "/x/y", "/z"])
+            self.files.fill({f"{above}/{self._made}.txt": self._write(chance)})
 
     def _write(self, chance: random.Random) -> str:
         self._made += 1
         return f"this is text {self._made} of the tree, with the number {chance.random()}"
 
+    def settle(self) -> None:
+        self.files.settle()
+
     def crawl(self) -> None:
-        self.files.crawl()
+        self.files.crawl(settled=False)
 
     def build_undisturbed(self, folder: Path) -> Listed:
         other = FileProject(folder)
@@ -97,6 +107,9 @@ class Rows(Listed):
             self.shop.execute("DELETE FROM articles WHERE id = ?", number)
         for number in chance.sample(range(1, 60), 12):
             self.shop.put(number, text=f"a text with the number {chance.random()}")
+
+    def settle(self) -> None:
+        """Each run compares all rows by what is in them."""
 
     def crawl(self) -> None:
         self.shop.crawl()
@@ -131,18 +144,22 @@ def test_listed_when_crawls_are_killed_at_random_then_the_index_is_as_after_an_u
     chance = random.Random(seed)
     struck = tmp_path / "struck"
     struck.mkdir()
-    listed = build(struck, sftp)
+    listed, longest = build(struck, sftp), _FIRST_SECONDS
     for _ in range(_CHANGES):
         listed.change(chance)
         for _ in range(_KILLS):
             with started(forks.start(listed.folder, "crawl", listed.source)) as running:
-                time.sleep(chance.uniform(0.05, _LONGEST_SECONDS))
+                time.sleep(chance.uniform(0.05, longest))
                 running.signal(signal.SIGKILL)
                 running.wait()
+        listed.settle()
+        began = time.monotonic()
         listed.crawl()
+        longest = time.monotonic() - began
     found = read_state(listed.folder, listed.source)
 
     undisturbed = listed.build_undisturbed(tmp_path / "undisturbed")
+    undisturbed.settle()
     undisturbed.crawl()
     expected = read_state(undisturbed.folder, undisturbed.source)
     assert found.broken == ()
