@@ -167,7 +167,7 @@ def child(what: str) -> int:
     source = load_source(project, "timed" if what == "timed" else "shop")
     began, cpu, count = time.monotonic(), time.process_time(), 0
     if what == "read":
-        with closing(TableReader(source, project)) as reader:
+        with closing(TableReader(source, project, _Marks())) as reader:
             urls = [f"row://shop/articles/{number}" for number in range(1000)]
             for begin in range(0, len(urls), 32):
                 count += len(reader.read([ReadRequest(url, True) for url in urls[begin : begin + 32]]))

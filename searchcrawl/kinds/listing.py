@@ -27,7 +27,7 @@ def load(name: str) -> type:
 
 
 class StoredMarks:
-    """What the store knows of the containers of a run (``listing.model.Marks``); of the thread ``listing``."""
+    """What the store knows of the containers of a run (``listing.model.Marks``); of any thread."""
 
     def __init__(self, run: Run) -> None:
         self._run = run

@@ -160,7 +160,7 @@ class Unread:
 class Reader(Protocol):
     """Reads what was listed; thread-safe."""
 
-    def __init__(self, source: Any, project: Any) -> None: ...
+    def __init__(self, source: Any, project: Any, marks: Marks) -> None: ...
 
     def read(self, requests: Sequence[ReadRequest]) -> Sequence[Read | SameBody | Unread]:
         """What the requests bring, in their order; blocks. What is asked for without a version is never SameBody."""

@@ -144,8 +144,11 @@ def test_root_when_it_is_unmounted_then_nothing_leaves(files: FileProject) -> No
     finally:
         subprocess.run(["umount", files.root], check=True)
     counts = files.crawl(code=3)
+    # Then all are due.
+    files.edit(attributes={"header:Last-Modified": "changed"})
+    edited = files.crawl(code=3)
 
-    assert (counts["deleted"], counts["new"]) == (0, 0)
+    assert (counts["deleted"], counts["new"]) == (edited["deleted"], edited["new"]) == (0, 0)
     assert files.indexed() == sorted(FILES)
     assert "is it mounted?" in files.command("status", "files")
 

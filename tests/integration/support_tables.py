@@ -101,7 +101,7 @@ class TableRuns:
 
     def read(self, *urls: str) -> list[Read | Unread]:
         """What rows bring, by their identities or the ends of these."""
-        reader = TableReader(self.shop.source(**self.keys), self.shop.project)
+        reader = TableReader(self.shop.source(**self.keys), self.shop.project, self.marks)
         [container] = TableLister(
             self.shop.source(**self.keys), self.shop.project, self.marks, lambda: False
         ).list_roots()

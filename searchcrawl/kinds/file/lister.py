@@ -24,8 +24,8 @@ from searchcrawl.kinds.file.local.versions import Tokens
 from searchcrawl.kinds.file.remote.connecting import require_protocols
 from searchcrawl.kinds.file.remote.walking import RemoteWalk
 from searchcrawl.kinds.file.roots import (
+    UNMOUNTED,
     Root,
-    check_mark,
     describe_empty,
     find_barred,
     has_something,
@@ -96,9 +96,8 @@ class FileLister:
                 yield from _Walk(self._source, jail, self._marks, self._is_stopping).list_parts(root.url)
 
     def _open_root(self, root: Root) -> Jail:
-        jail = open_root(self._source, root.path, self._barred)
+        jail = open_root(self._source, root.path, self._barred, self._marks.find_mark(root.url))
         try:
-            check_mark(jail, self._marks.find_mark(root.url), self._table.marker)
             if self._table.marker is None and not has_something(jail) and self._marks.has_entries(root.url):
                 raise RootLost(describe_empty(names.show(root.path)))
         except BaseException:
@@ -239,7 +238,7 @@ class _Walk:
         if above is None or not self._crosses or facts.st_dev != above.nodes[-1][0]:
             return
         if self._marks.find_mark(url) == note_mark(is_mount=True):
-            raise RootLost("was a file system of its own in the last run, and is none now: is it mounted?")
+            raise RootLost(UNMOUNTED)
 
     def _note(self, facts: os.stat_result, above: _Branch | None) -> str | None:
         if above is None:

@@ -25,16 +25,18 @@ from searchcrawl.kinds.file.local.permissions import Levels, find_user, list_lev
 from searchcrawl.kinds.file.local.versions import Tokens, is_same
 from searchcrawl.kinds.file.remote.reading import RemoteReader
 from searchcrawl.kinds.file.roots import (
+    UNMOUNTED,
     Root,
     find_barred,
     find_root,
     has_something,
     list_roots,
+    note_mark,
     open_root,
     require_marker,
 )
 from searchcrawl.kinds.file.selection import Ignoring, Selection
-from searchcrawl.listing.model import Read, ReadRequest, SameBody, Unread, to_version
+from searchcrawl.listing.model import Marks, Read, ReadRequest, SameBody, Unread, to_version
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 
@@ -48,12 +50,13 @@ FindLevels = Callable[[bytes], Sequence[Level]]
 class FileReader:
     """Reads files (``listing.model.Reader``). Roots are opened with the first file, and stay open."""
 
-    def __init__(self, source: Source, project: Project) -> None:
+    def __init__(self, source: Source, project: Project, marks: Marks) -> None:
         self._source = source
         self._table: FileTable = source.own
         self._roots = list_roots(source)
         self._remote = RemoteReader(source, project)
         self._barred = find_barred(project)
+        self._marks = marks
         self._spools = project.cache_dir
         self._jails = dict[bytes, Jail]()
         self._lock = Lock()
@@ -99,16 +102,16 @@ class FileReader:
             if not request.is_listed:
                 refusal = self._find_refusal(jail, way)
                 if refusal is not None:
-                    return self._say_gone(jail, refusal)
+                    return self._say_gone(jail, way, refusal)
             return self._read_file(jail, path, way, find_above, known=request.version)
         except Barred as barred:
             if barred.hides:
                 return Unread(code=Code.READ_ERROR, error=barred.reason)
-            return self._say_gone(jail, barred.reason)
+            return self._say_gone(jail, way, barred.reason)
         except SpoolFailed as error:
             return Unread(code=Code.READ_ERROR, error=str(error), transient=True)
         except OSError as error:
-            return self._say_gone(jail, "no such file") if is_absent(error) else _describe_failure(error)
+            return self._say_gone(jail, way, "no such file") if is_absent(error) else _describe_failure(error)
 
     def _locate(self, path: bytes) -> tuple[bytes, list[bytes]] | None:
         """The root of this machine that a path is at or below, and the names on the way."""
@@ -119,19 +122,38 @@ class FileReader:
     def _find_jail(self, root: bytes) -> Jail:
         with self._lock:
             if root not in self._jails:
-                self._jails[root] = open_root(self._source, root, self._barred)
+                mark = self._marks.find_mark(names.to_identity(root, is_folder=True))
+                self._jails[root] = open_root(self._source, root, self._barred, mark)
             return self._jails[root]
 
-    def _say_gone(self, jail: Jail, reason: str) -> Unread:
+    def _say_gone(self, jail: Jail, way: Sequence[bytes], reason: str) -> Unread:
         """Says that something is gone, where its root is still what it was, and is not empty."""
         try:
             jail.check()
             require_marker(jail, self._table.marker)
             if self._table.marker is None and not has_something(jail):
                 raise RootLost(f"{names.show(jail.path)} is empty: is it mounted?")
+            if self._table.cross_devices:
+                self._check_mounts(jail, way)
         except (OSError, Barred, RootLost) as error:
             return _lose_root(jail.path, error)
         return Unread(code=Code.NO_LONGER_LISTED, error=reason)
+
+    def _check_mounts(self, jail: Jail, way: Sequence[bytes]) -> None:
+        """Raises RootLost where nothing is mounted any more at a folder on a way, and OSError where that cannot be seen."""
+        url, above = names.to_identity(jail.path, is_folder=True), jail.facts
+        for number, name in enumerate(way[:-1], start=1):
+            url += f"{names.escape(name)}/"
+            try:
+                with jail.open_folder(way[:number]) as (_, facts):
+                    is_mount = facts.st_dev != above.st_dev
+            except OSError as error:
+                if is_absent(error):
+                    return
+                raise
+            if not is_mount and self._marks.find_mark(url) == note_mark(is_mount=True):
+                raise RootLost(f"{names.show(names.to_path(url))} {UNMOUNTED}")
+            above = facts
 
     def _find_refusal(self, jail: Jail, way: Sequence[bytes]) -> str | None:
         """The rule about names that leaves out what is at the end of a way; raises OSError and Barred as the jail does."""

@@ -93,12 +93,13 @@ def find_barred(project: Project) -> frozenset[Node]:
     return find_nodes(own)
 
 
-def open_root(source: Source, path: bytes, barred: frozenset[Node]) -> Jail:
-    """Opens a root; raises OSError, Barred, and RootLost where it lacks its marker."""
+def open_root(source: Source, path: bytes, barred: frozenset[Node], mark: str | None = None) -> Jail:
+    """Opens a root; raises OSError, Barred, and RootLost where it lacks its marker, or is not what its ``mark`` says."""
     table: FileTable = source.own
     jail = Jail(path, follow_links=table.follow_links, cross_devices=table.cross_devices, barred=barred)
     try:
         require_marker(jail, table.marker)
+        _check_mark(jail, mark, table.marker)
     except BaseException:
         jail.close()
         raise
@@ -145,13 +146,16 @@ def note_mark(*, is_mount: bool) -> str:
     return _MOUNT if is_mount else _FOLDER
 
 
-def check_mark(jail: Jail, mark: str | None, marker: str | None) -> None:
+#: Why a folder is not read where nothing is mounted at it any more.
+UNMOUNTED: Final = "was a file system of its own in the last run, and is none now: is it mounted?"
+
+
+def _check_mark(jail: Jail, mark: str | None, marker: str | None) -> None:
     """Raises RootLost where a file system was mounted at the root in the last run, and none is now.
 
     A marker alone decides where a source has one.
     """
     if mark == _MOUNT and marker is None and not jail.is_mount:
         raise RootLost(
-            f"{names.show(jail.path)} was a file system of its own in the last run, and is none now: is it mounted? "
-            "If that is meant, name a file that is in it with [file] marker"
+            f"{names.show(jail.path)} {UNMOUNTED} If that is meant, name a file that is in it with [file] marker"
         )

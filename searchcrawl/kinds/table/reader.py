@@ -33,7 +33,7 @@ from searchcrawl.kinds.table.values import (
     list_texts,
     to_text,
 )
-from searchcrawl.listing.model import Read, ReadRequest, Unread
+from searchcrawl.listing.model import Marks, Read, ReadRequest, Unread
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 
@@ -50,7 +50,7 @@ Headers = tuple[tuple[bytes, bytes], ...]
 class TableReader:
     """Reads rows of the table of a source, many with one statement."""
 
-    def __init__(self, source: Source, project: Project) -> None:
+    def __init__(self, source: Source, project: Project, marks: Marks) -> None:
         self._rows: TableTable = source.own
         self._container = find_container(source)
         self._max_bytes = source.fetch.max_bytes

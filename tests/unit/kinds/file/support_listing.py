@@ -98,7 +98,7 @@ class FileSource:
         self, *names: str | bytes, is_listed: bool = True, version: int | None = None
     ) -> list[Read | SameBody | Unread]:
         """Reads files by their paths below the root; their bodies are known in ``version``."""
-        reader = FileReader(self.source, self.project)
+        reader = FileReader(self.source, self.project, self.marks)
         try:
             requests = [ReadRequest(self.identify(name), is_listed, version) for name in names]
             return list(reader.read(requests))

@@ -100,7 +100,7 @@ def test_file_when_it_is_larger_than_the_limit_then_is_not_read(make: Make, root
 def test_file_when_it_is_gone_then_is_so_only_below_a_root_that_is_there(make: Make, root: Path) -> None:
     fill(root, {"a": "1", "b/c": "2"})
     source = make()
-    reader = FileReader(source.source, source.project)
+    reader = FileReader(source.source, source.project, source.marks)
     gone = [ReadRequest(source.identify("b/none"), False), ReadRequest(source.identify("none/x"), False)]
     assert codes(list(reader.read(gone))) == [967, 967]
 
@@ -138,6 +138,23 @@ def test_file_when_something_is_mounted_over_it_then_is_not_gone(make: Make, roo
     assert (int(answer.code), answer.error) == (958, "is on another file system")
 
 
+def test_file_when_what_was_mounted_above_it_is_not_any_more_then_is_not_gone(
+    make: Make, root: Path, mount: Mount
+) -> None:
+    (root / "a").mkdir()
+    source = make(cross_devices=True)
+    unmount = mount(root / "a")
+    fill(root, {"a/b/x": "1", "y": "2"})
+    source.list()
+    unmount()
+    fill(root, {"a/notice": "nothing is mounted here"})
+
+    assert codes(source.read("a/b/x", "y", "z", is_listed=False)) == [905, 200, 967]
+    (root / "a" / "notice").unlink()
+    (root / "a").rmdir()
+    assert codes(source.read("a/b/x", is_listed=False)) == [967]
+
+
 def test_file_when_its_folder_may_not_be_read_then_is_not_gone(make: Make, root: Path, as_nobody: Become) -> None:
     fill(root, {"a/x": "1", "b": "2"})
     (root / "a").chmod(0o000)
@@ -171,7 +188,7 @@ def test_things_when_they_are_no_files_or_lead_out_then_are_not_read(make: Make,
 
     for source in (make(), make(follow_links=True)):
         assert codes(source.read("pipe", "passwd", "etc/passwd", "../secret", "a/../../secret")) == [967] * 5
-        reader = FileReader(source.source, source.project)
+        reader = FileReader(source.source, source.project, source.marks)
         strange = ["file:///etc/passwd", "http://a.test/", "file://nas/x", f"{source.url}%2e%2e/secret"]
         assert codes(list(reader.read([ReadRequest(url, True) for url in strange]))) == [967] * 4
         reader.close()

@@ -116,7 +116,7 @@ def test_url_when_its_names_are_places_then_the_server_is_not_asked_for_it(
     from searchcrawl.kinds.file.reader import FileReader
     from searchcrawl.listing.model import ReadRequest
 
-    reader = FileReader(source.source, source.project)
+    reader = FileReader(source.source, source.project, source.marks)
     found = reader.read([ReadRequest(f"{source.url}{name}", False)])
     reader.close()
 
@@ -130,7 +130,7 @@ def test_url_when_it_is_in_no_root_then_is_gone_and_no_server_is_asked(
     from searchcrawl.kinds.file.reader import FileReader
     from searchcrawl.listing.model import ReadRequest
 
-    reader = FileReader(source.source, source.project)
+    reader = FileReader(source.source, source.project, source.marks)
     urls = ["sftp://other/srv/a.txt", "sftp://nas/srvx/a.txt", "sftp://nas:23/srv/a.txt", "smb://nas/srv/a.txt"]
     found = reader.read([ReadRequest(url, False) for url in urls])
     reader.close()
