@@ -22,6 +22,8 @@ _MOST_CHARACTERS: Final = 65_536
 _MOST_RESOURCE_BYTES: Final = 1 << 20
 #: The name of a namespace is part of that of each element in it.
 _MOST_OF_NAMESPACE: Final = 1_000
+#: The parser keeps each name of an element, an attribute or a prefix until the end: so many characters in all.
+_MOST_OF_NAMES: Final = 1 << 20
 _DAV: Final = "DAV: "
 _STATUS: Final = re.compile(r"(?:HTTP/[0-9.]{1,5} )?([1-5][0-9][0-9])\b")
 
@@ -67,6 +69,9 @@ class MultistatusReader:
         parser.CharacterDataHandler = self._add_text
         parser.StartDoctypeDeclHandler = self._refuse_doctype
         parser.StartNamespaceDeclHandler = self._check_namespace
+        #: all names that were seen, and how many characters they have
+        self._names = set[str]()
+        self._name_characters = 0
         #: the names of open elements
         self._path: list[str] = []
         #: what the open element has for a text, where that is wanted
@@ -103,8 +108,11 @@ class MultistatusReader:
             # An encoding that its first line names.
             raise BrokenMultistatus(f"cannot be decoded: {error}") from error
 
-    def _start(self, name: str, _attributes: Mapping[str, str]) -> None:
+    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
         path = self._path
+        self._note_name(name)
+        for each in attributes:
+            self._note_name(each)
         path.append(name.removeprefix(_DAV) if name.startswith(_DAV) else "")
         depth = len(path)
         if depth == 1:
@@ -179,7 +187,16 @@ class MultistatusReader:
             raise BrokenMultistatus(f"a text in it has more than {_MOST_CHARACTERS} characters")
         self._text.append(text)
 
-    def _check_namespace(self, _prefix: str | None, name: str | None) -> None:
+    def _note_name(self, name: str) -> None:
+        if name in self._names:
+            return
+        self._names.add(name)
+        self._name_characters += len(name)
+        if self._name_characters > _MOST_OF_NAMES:
+            raise BrokenMultistatus(f"the different names in it have more than {_MOST_OF_NAMES} characters")
+
+    def _check_namespace(self, prefix: str | None, name: str | None) -> None:
+        self._note_name(prefix or "")
         if len(name or "") > _MOST_OF_NAMESPACE:
             raise BrokenMultistatus(f"the name of a namespace has more than {_MOST_OF_NAMESPACE} characters")
 

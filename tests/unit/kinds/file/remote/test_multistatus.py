@@ -98,6 +98,9 @@ def test_answer_when_properties_are_missing_or_withheld_then_only_these_are_told
         BEGIN + "<D:response><D:href>" + "a" * 70_000 + "</D:href></D:response>" + END,
         BEGIN + "<!--" + "a" * 3_000_000,
         BEGIN + f'<D:response a="{"a" * 3_000_000}"/>' + END,
+        BEGIN + "".join(f"<D:a{number}/>" for number in range(200_000)) + END,
+        BEGIN + "".join(f"<D:a a{number}=''/>" for number in range(200_000)) + END,
+        BEGIN + "".join(f"<a{number}:a xmlns:a{number}='b'/>" for number in range(200_000)) + END,
         BEGIN + "<D:response>" + "<D:href>/a</D:href>" * 200_000 + "</D:response>" + END,
     ],
 )  # fmt: skip
