@@ -137,7 +137,8 @@ class Channel(asyncio.Protocol):
         # Not with writelines: some versions of Python (3.12.0 to 3.12.8, 3.13.0, 3.13.1) never pause who writes with it.
         packed = pack_with_bodies(value)
         if packed.bodies:
-            # Before the value, so that they are there when it comes.
+            # Before the value, so that they are there when it comes. It waits where hundreds were not taken: no more are sent than
+            # visits are under way.
             socket.send_fds(self._files, [b"\0"], [body.descriptor for body in packed.bodies])
         self._transport.write(_frame(packed))
 
