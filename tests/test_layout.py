@@ -26,7 +26,7 @@ SCRAPY_FILES = (
     r"(.*/)?\w+_(middleware|handler|pipeline|extension|spider)\.py"
     r"|frontier/scheduler\.py|members/\w+_scheduler\.py|spiders/(spider_loader|running|stage_manager|member_process)\.py"
     r"|http/(visit_end|side_requests|large_response)\.py"
-    r"|engine/\w+\.py|cli/(.*/)?\w+\.py|(addon|composition|stages)\.py"
+    r"|engine/\w+\.py|cli/(.*/)?\w+\.py|extensions/run_stats\.py|(addon|composition|stages)\.py"
 )
 
 #: Third-party package → the only files of searchcrawl/ that may import it.
