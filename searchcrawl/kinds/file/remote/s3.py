@@ -28,6 +28,7 @@ from searchcrawl.kinds.file.config import FileTable
 from searchcrawl.kinds.file.remote.model import RemoteFailure, RemoteFile, Thing, TooLarge, Way
 from searchcrawl.kinds.file.remote.s3_failures import describe, is_absent
 from searchcrawl.kinds.file.remote.s3_pages import Ahead, BrokenPage, Page, build_token, find_barrier, group, read_page
+from searchcrawl.kinds.file.remote.s3_sending import limit_answers
 from searchcrawl.listing.model import MOST_ENTRIES
 from searchcrawl.sources.config import Source
 
@@ -68,6 +69,7 @@ class S3Connection:
             self._client = _build_client(session, source, user_agent, is_signed=self._is_signed)
         except BotoCoreError as error:
             raise describe(error, self._show(self._prefix)) from error
+        limit_answers(self._client)
         self._client.meta.events.register("before-parse.s3.ListObjectsV2", _keep_page)
         self._client.meta.events.register("before-call.s3.HeadBucket", _ask_once)
         self._is_ordered = False
