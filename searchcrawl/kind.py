@@ -53,6 +53,8 @@ class Kind:
     checks: str = ""
     #: the model of its own table in source files, which has its name
     table: str = ""
+    #: the origin of named values that its answers have (``answer_headers``): ``[attributes]`` maps them as ``"ORIGIN:NAME"``
+    values: str = ""
     #: those keys of it that decide what its documents look like: after an edit of one everything is read again
     decides: tuple[str, ...] = ()
     #: where it is listed: its rules of ``[scope]`` (``rules.listed.ListedRules``) by ``Source``, ``module.function``
@@ -110,6 +112,7 @@ FILE: Final = Kind(
     reader="searchcrawl.kinds.file.reader.FileReader",
     checks="searchcrawl.kinds.file.checking.find_wrong",
     table="searchcrawl.kinds.file.config.FileTable",
+    values="file",
     decides=("permissions",),
     rules="searchcrawl.kinds.file.scope.build_rules",
     scope=frozenset({
@@ -126,6 +129,7 @@ TABLE: Final = Kind(
     reader="searchcrawl.kinds.table.reader.TableReader",
     checks="searchcrawl.kinds.table.checking.find_wrong",
     table="searchcrawl.kinds.table.config.TableTable",
+    values="column",
     decides=("query", "table", "key", "text", "title", "body", "body_type", "display", "modified", "allow", "deny"),
     rules="searchcrawl.kinds.table.identity.build_rules",
     scope=frozenset(),

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from searchcrawl import clock
 from searchcrawl.answer_headers import list_values
 from searchcrawl.index_fields import FIRST_MOMENT, LAST_MOMENT
+from searchcrawl.kind import KINDS
 
 #: The most values of an attribute in one document.
 MAX_VALUES: Final = 256
@@ -23,7 +24,7 @@ _SLASHED: Final = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2})(?![0-9])")
 _MOST_WHOLE: Final = 2**53
 
 #: How the origins of values begin that a source says beside a document (``answer_headers``).
-_OF_VALUES: Final = ("column:", "file:")
+_OF_VALUES: Final = tuple(f"{kind.values}:" for kind in KINDS.values() if kind.values)
 
 Value = str | int | float
 

@@ -16,6 +16,7 @@ from pydantic import ConfigDict
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.index_fields import FIELDS, LANGUAGE_PREFIXES, SUFFIXES
+from searchcrawl.kind import KINDS
 from searchcrawl.sources.checking import join_key
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.values import Check, ListOf, Table, key, refuse
@@ -27,7 +28,8 @@ FIXED: Final = {
 #: The other names that a query may use; no attribute has such a name.
 OWN: Final = frozenset({"score", *(field.name for field in FIELDS if not field.is_fixed)})
 
-_KINDS: Final = ("meta", "header", "jsonld", "column", "file")
+_KINDS: Final = ("meta", "header", "jsonld", *(kind.values for kind in KINDS.values() if kind.values))
+_SHOWN: Final = [f'"{kind}:NAME"' for kind in _KINDS]
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MAX_SOURCE_CHARS: Final = 200
@@ -147,7 +149,7 @@ def _parse_origin(key: str) -> AttributeOrigin:
     kind, _, name = key.partition(":")
     kind, name = kind.strip().lower(), name.strip().lower()
     if kind not in _KINDS or not name or not name.isprintable() or len(name) > _MAX_SOURCE_CHARS:
-        refuse('must be "meta:NAME", "header:NAME", "jsonld:NAME", "column:NAME" or "file:NAME"', key=key)
+        refuse(f"must be {', '.join(_SHOWN[:-1])} or {_SHOWN[-1]}", key=key)
     # What no page can have would be looked for in vain.
     if kind == "header" and not _HEADER.fullmatch(name):
         refuse("is no name of a header", key=key)

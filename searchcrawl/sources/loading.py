@@ -372,7 +372,7 @@ def build_attribute_map(source: Source) -> AttributeMap | None:
         for origin, name in table.mapped
     ]
     if titled is not None:
-        mapped.insert(0, Mapped(f"column:{titled.lower()}", "title", "string"))
+        mapped.insert(0, Mapped(f"{source.kind.values}:{titled.lower()}", "title", "string"))
     return AttributeMap(mapped, desc_fallback=table.use_desc_fallback)
 
 

@@ -60,6 +60,11 @@ def test_listed_when_nothing_has_changed_then_nothing_is_read(shelves: Shelves) 
     assert "once shelf://notes/fruit/ lists another version of it" in explained.stdout
     assert (again, unchanged["discovered"]) == (0, 0)
     assert status["listings"] == {"known": 3, "failed": 0}
+    fruit = json.loads(shelves.command("search", "*", "--filter", "shelf:fruit", "--json").stdout)["hits"]
+    assert sorted(hit["title"] for hit in fruit) == ["apples", "pears"]
+    shelves.file.unlink()
+    checked = shelves.command("sources", "check")
+    assert "warning: sources/shelves.toml: shelf.file: cannot be read" in checked.stderr
 
 
 def test_listed_when_things_change_come_and_go_then_these_alone_are_read(shelves: Shelves) -> None:

@@ -66,21 +66,24 @@ class Command(BaseCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument(
-            "--type", choices=KINDS, default=WEB.name, help="web, file or table, which the example is of"
-        )
+        kinds = [name for name in KINDS if _find_example(name).is_file()]
+        parser.add_argument("--type", choices=kinds, default=WEB.name, help="the kind of source of the example")
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         root = Path(args[0])
         require_free(root)
         kind = KINDS[opts.type]
-        files = _list_files((_KINDS / kind.name / "example.toml").read_text("utf-8"))
+        files = _list_files(_find_example(kind.name).read_text("utf-8"))
         write_files(root, files)
         lines = (
             f"Made a project in {root}: {', '.join(files)}",
             f"Next: put your contact into searchcrawl.toml, and your {kind.what} into {_SOURCE}.",
         )
         print_answer({"project": str(root.resolve()), "files": list(files)}, lines, as_json=opts.json)
+
+
+def _find_example(kind: str) -> Path:
+    return _KINDS / kind / "example.toml"
 
 
 def _list_files(source: str) -> Mapping[str, str]:

@@ -15,8 +15,6 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 
 _BEGIN: Final = "table."
-#: How ``[attributes]`` calls a column.
-_COLUMN: Final = "column"
 
 
 def find_wrong(source: Source, project: Project) -> Iterator[Finding]:
@@ -48,8 +46,8 @@ def _ask_attributes(columns: Columns, source: Source) -> Iterator[Finding]:
     """The columns of ``[attributes]``, which several sources may share: one that is not there has no values."""
     there = {name.lower() for name in columns.names}
     for origin, _ in source.attributes.mapped:
-        if origin.kind == _COLUMN and origin.name not in there:
-            key = f"attributes.{_COLUMN}:{origin.name}"
+        if origin.kind == source.kind.values and origin.name not in there:
+            key = f"attributes.{origin.kind}:{origin.name}"
             yield Finding(key, f"there is no column {origin.name} ({columns.describe()})", is_error=False)
 
 

@@ -95,7 +95,7 @@ def test_attributes_when_a_shared_one_is_dropped_then_this_source_has_it_no_more
         ('"meta:a" = "content"', "is a field of every document"),
         ('"meta:a" = "title_txt_en"', "is a field of every document"),
         ('"meta:a" = "host"', "the host is that of the URL"),
-        ('"metas:a" = "b"', 'must be "meta:NAME", "header:NAME", "jsonld:NAME", "column:NAME" or "file:NAME"'),
+        ('"metas:a" = "b"', 'must be "meta:NAME", "header:NAME", "jsonld:NAME", "file:NAME" or "column:NAME"'),
         ('"meta:" = "b"', 'must be "meta:NAME"'),
         ('"header:X Version" = "b"', 'attributes."header:X Version": is no name of a header'),
         ('"header:X-Version:" = "b"', 'attributes."header:X-Version:": is no name of a header'),
