@@ -51,6 +51,11 @@ class Level(NamedTuple):
     allow: tuple[str, ...]
     deny: tuple[str, ...] = ()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether everyone passes."""
+        return EVERYONE in self.allow and not self.deny
+
 
 class Permissions(NamedTuple):
     """Who may see a document: who has one of ``allow`` and none of ``deny``, and passes each of ``levels``."""

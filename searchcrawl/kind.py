@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final
 
 #: Tables that say how a web site is asked.
@@ -17,6 +18,12 @@ _OF_ALL: Final = frozenset({"max_urls"})
 _SHARED: Final = frozenset({"depth"})
 #: What a listed kind has of [fetch] by itself: nothing on this machine has to be spared.
 _AT_ONCE: Final[Mapping[str, Mapping[str, Any]]] = {"fetch": {"delay_seconds": 0.0, "host_concurrency": 16}}
+
+
+def load_named(name: str) -> Any:
+    """What ``module.NAME`` names, as those of a ``Kind``."""
+    module, _, attribute = name.rpartition(".")
+    return getattr(import_module(module), attribute)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,7 +115,7 @@ class ListedRows:
             others = [row.id for row in known if row.parent_id != one.container_id]
             # One whose own parts came with these is there, without a parent.
             others += sitemap_table.add(transaction, source_id, fresh, parent_id=one.container_id) if fresh else []
-            listing_table.set_parent(transaction, others, one.container_id)
+            sitemap_table.give_to(transaction, others, one.container_id)
             back = [row.id for row in known if row.code == Code.NO_LONGER_LISTED]
             listing_table.note_back(transaction, back)
             one.children.update(others, (row.id for row in known))
@@ -229,10 +229,11 @@ class ListedRows:
         if one.rows != rows or one.container_id in self._robbed:
             self._look_for(one.container_id)
         run = self._run
-        refused = run.read(listing_table.find_ids, run.source_id, list(one.refused)) if one.refused else {}
-        for url, container_id in refused.items():
-            self._refuse_container(container_id, one.refused[url])
-        gone = [child for child in children if child not in one.children and child not in refused.values()]
+        known = run.read(listing_table.find_containers, run.source_id, one.refused) if one.refused else {}
+        for url, container in known.items():
+            self._refuse_container(container.id, one.refused[url])
+        refused = {container.id for container in known.values()}
+        gone = [child for child in children if child not in one.children and child not in refused]
         levels = []
         while gone:
             levels.append(gone)

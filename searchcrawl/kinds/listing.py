@@ -5,25 +5,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from importlib import import_module
 
 from searchcrawl.codes import describe_code
 from searchcrawl.commit.part_sender import PartSender
 from searchcrawl.counters import FAILED_LISTINGS
 from searchcrawl.exceptions import CrawlEnds, SearchcrawlError
+from searchcrawl.kind import load_named
 from searchcrawl.listing.model import ListedPart, Lister, ListingEnd
 from searchcrawl.run import Run
 from searchcrawl.store import listing_table
 from searchcrawl.store.listing_table import ROOTS
 
 logger = logging.getLogger(__name__)
-
-
-def load(name: str) -> type:
-    """The class that ``module.Class`` names."""
-    module, _, attribute = name.rpartition(".")
-    found: type = getattr(import_module(module), attribute)
-    return found
 
 
 class StoredMarks:
@@ -85,7 +78,7 @@ class Listing:
     def _work(self) -> None:
         run = self._run
         try:
-            lister: Lister = load(run.source.kind.lister)(
+            lister: Lister = load_named(run.source.kind.lister)(
                 run.source, run.project, StoredMarks(run), self._stopping.is_set
             )
             # What is no root any more is gone with all below, as any container that is not named.

@@ -16,8 +16,9 @@ from searchcrawl.codes import Code
 from searchcrawl.http.large_response import build_response
 from searchcrawl.http.visit_end import build_visit_end, find_claim
 from searchcrawl.items import Claim
+from searchcrawl.kind import load_named
 from searchcrawl.kinds.known_bodies import WholeReader
-from searchcrawl.kinds.listing import StoredMarks, load
+from searchcrawl.kinds.listing import StoredMarks
 from searchcrawl.listing.model import Read, ReadRequest, Unread
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
@@ -49,7 +50,7 @@ class ReadHandler:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ReadHandler:
         run = stages_of(crawler).get(Run)
-        return cls(WholeReader(load(run.source.kind.reader)(run.source, run.project, StoredMarks(run)), run))
+        return cls(WholeReader(load_named(run.source.kind.reader)(run.source, run.project, StoredMarks(run)), run))
 
     async def download_request(self, request: Request) -> Response:
         claim = find_claim(request)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 from searchcrawl.codes import describe_code
+from searchcrawl.kind import load_named
 from searchcrawl.listing.model import ListedPart, Lister
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_boundary
@@ -35,8 +35,7 @@ class _NoMarks:
 
 def list_now(project: Project, source: Source) -> ListedNow:
     """Lists a source of a kind that is listed; nothing is read, and nothing is noted."""
-    module, _, name = source.kind.lister.rpartition(".")
-    lister: Lister = getattr(import_module(module), name)(source, project, _NoMarks(), lambda: False)
+    lister: Lister = load_named(source.kind.lister)(source, project, _NoMarks(), lambda: False)
     boundary, found = build_boundary(source), ListedNow()
     for part in lister.walk():
         for entry in part.entries:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from importlib import import_module
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.http.address_guard import AddressGuard, build_guard
+from searchcrawl.kind import load_named
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.rules.url_rules import explain_no_match
 from searchcrawl.sources.checking import guess, quote_value
@@ -51,8 +51,7 @@ def find_source_doubts(source: Source) -> Iterator[ConfigurationError]:
 def ask_source(project: Project, source: Source) -> Iterator[tuple[bool, ConfigurationError]]:
     """What is wrong with a source as it says itself, as a database or a folder; each with whether it is an error, else a doubt."""
     if source.kind.checks:
-        module, _, name = source.kind.checks.rpartition(".")
-        for finding in getattr(import_module(module), name)(source, project):
+        for finding in load_named(source.kind.checks)(source, project):
             yield finding.is_error, ConfigurationError(*source.locate(finding.key), finding.message)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
@@ -16,7 +15,7 @@ from pydantic import AfterValidator, Field, create_model
 
 from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.kind import KINDS, LATER, WEB, Kind
+from searchcrawl.kind import KINDS, LATER, WEB, Kind, load_named
 from searchcrawl.rules.lifecycle import FREE_DOCUMENTS, is_confirmed, is_evidence
 from searchcrawl.rules.recrawl import Intervals
 from searchcrawl.rules.rewriting import SESSION_NAMES, parse_replacement, re2_options
@@ -388,8 +387,7 @@ def _build_own_tables() -> type[Table]:
     found: dict[str, Any] = {}
     for kind in KINDS.values():
         if kind.table:
-            module, _, name = kind.table.rpartition(".")
-            model = getattr(import_module(module), name)
+            model = load_named(kind.table)
             found[kind.name] = model, key(model, f'What `type = "{kind.name}"` lists and reads.')
     return create_model("OwnTables", __base__=Table, **found)
 

@@ -9,12 +9,12 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, InvalidUrl, NotAvailableYet, UnknownSource
+from searchcrawl.kind import load_named
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.boundary import NO_LIMITS, Boundary
 from searchcrawl.rules.forgotten import Forgotten
@@ -310,8 +310,7 @@ def build_boundary(source: Source) -> Boundary:
         "file": source.path,
     }
     if source.kind.rules:
-        module, _, name = source.kind.rules.rpartition(".")
-        listed = getattr(import_module(module), name)(source)
+        listed = load_named(source.kind.rules)(source)
         return Boundary(allow_all=True, **{**NO_LIMITS, "max_url_length": 0}, listed=listed, **shared)
     hosts = [HostScope(**dict(block)) for block in source.scope.host]
     own = (pair for pair in source.scope if source.kind.has_key("scope", pair[0]))

@@ -19,7 +19,6 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.many_rows import read_parts, select_fields, write_parts, write_rows
 from searchcrawl.store.schema import sitemaps, urls
-from searchcrawl.store.sitemap_table import give_to
 
 #: The container of all that a lister begins with.
 ROOTS: Final = ""
@@ -118,11 +117,6 @@ def find_of_container(transaction: Transaction, container_id: int, *, after: int
     return list(transaction.execute(query).scalars())
 
 
-def set_parent(transaction: Transaction, container_ids: Sequence[int], parent_id: int) -> None:
-    """Notes the container in which others are."""
-    give_to(transaction, container_ids, parent_id)
-
-
 class Container(NamedTuple):
     """A container that is known, the one in which it is, and how its last reading ended."""
 
@@ -137,8 +131,8 @@ _CONTAINERS: Final = select(sitemaps.c.key, sitemaps.c.id, sitemaps.c.parent_id,
 def find_containers(transaction: Transaction, source_id: int, wanted: Collection[str]) -> dict[str, Container]:
     """Those of the containers that are known, by URL."""
     keys = {identities.key(url): url for url in wanted}
-    here = sitemaps.c.source_id == source_id, dialect_of(transaction).is_among(sitemaps.c.key, list(keys))
-    rows = transaction.execute(_CONTAINERS.where(*here)).all() if keys else ()
+    query = _CONTAINERS.where(sitemaps.c.source_id == source_id)
+    rows = read_parts(transaction, query, sitemaps.c.key, list(keys), are_keys=True)
     return {keys[key]: Container(*found) for key, *found in rows}
 
 
@@ -165,13 +159,6 @@ def group_children(transaction: Transaction, container_ids: Collection[int]) -> 
 def find_children(transaction: Transaction, container_ids: Collection[int]) -> list[int]:
     """The containers in others that were not gone when these were read last."""
     return [child for found in group_children(transaction, container_ids).values() for child in found]
-
-
-def find_ids(transaction: Transaction, source_id: int, container_urls: Collection[str]) -> dict[str, int]:
-    """The ids of those containers that are known, by URL."""
-    keys = {identities.key(url): url for url in container_urls}
-    query = select(sitemaps.c.id, sitemaps.c.key).where(sitemaps.c.source_id == source_id)
-    return {keys[row.key]: row.id for row in read_parts(transaction, query, sitemaps.c.key, list(keys))}
 
 
 _END: Final = (

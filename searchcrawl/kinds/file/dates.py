@@ -1,13 +1,13 @@
-"""Dates of files as headers of answers have them."""
+"""Dates of files as headers of answers."""
 
 from __future__ import annotations
 
 from email.utils import formatdate
 
 
-def format_date(seconds: float) -> bytes | None:
-    """A time as HTTP has it; None for one that no calendar has."""
+def list_dates(seconds: float | None) -> tuple[tuple[bytes, bytes], ...]:
+    """When a file was written, in seconds since 1970, as a header; none for a time that no calendar has, or that is not known."""
     try:
-        return formatdate(seconds, usegmt=True).encode("ascii")
+        return () if seconds is None else ((b"Last-Modified", formatdate(seconds, usegmt=True).encode("ascii")),)
     except (OverflowError, ValueError, OSError):
-        return None
+        return ()

@@ -33,7 +33,7 @@ from searchcrawl.kinds.file.roots import (
     note_mark,
     open_root,
 )
-from searchcrawl.kinds.file.scope import MOST_CHARACTERS, TOO_LONG, FolderScope, Limits
+from searchcrawl.kinds.file.scope import FolderScope, Limits
 from searchcrawl.kinds.file.selection import Ignoring, Selection
 from searchcrawl.listing.model import Entry, ListedPart, ListingEnd, Marks
 from searchcrawl.sources.config import Source
@@ -46,8 +46,6 @@ _DENIED: Final = 403
 _NOT_FOUND: Final = 404
 #: Through links no folder is deeper than this.
 _DEEPEST_LINKED: Final = 64
-#: Each folder is opened by all those above it, so that a deeper one would cost more than its path is long.
-_DEEPEST: Final = 1000
 
 
 class _Branch(NamedTuple):
@@ -114,7 +112,6 @@ class _Walk:
         self._jail = jail
         self._marks = marks
         self._is_stopping = is_stopping
-        self._depth: int = source.scope.depth
         self._crosses = table.cross_devices
         self._scope = FolderScope(source)
         self._above = tuple(list_levels_above(jail.path)) if table.find_permissions("file") == "posix" else None
@@ -140,18 +137,11 @@ class _Walk:
             if self._is_stopping():
                 return
             url = f"{branch.url}{names.escape(child.name)}/"
-            refusal = child.refusal or self._refuse(branch, url)
+            refusal = child.refusal or self._scope.find_refusal(url, len(branch.way) + 1)
             if refusal is not None:
                 yield _leave_out(url, refusal)
             else:
                 yield from self._read((*branch.way, child.name), url, branch, child, branches)
-
-    def _refuse(self, branch: _Branch, url: str) -> str | None:
-        if 0 < self._depth <= len(branch.way) + 1:
-            return f"scope.depth: depth = {self._depth}"
-        if len(branch.way) >= _DEEPEST:
-            return f"file.roots: is deeper than {_DEEPEST} folders"
-        return self._scope.find_refusal(url) if len(url) <= MOST_CHARACTERS else TOO_LONG
 
     def _read(
         self, way: tuple[bytes, ...], url: str, above: _Branch | None, child: Child, branches: list[_Branch]

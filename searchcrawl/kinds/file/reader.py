@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from errno import EACCES, ELOOP, EPERM
 from functools import cache, partial
 from threading import Lock
@@ -17,12 +18,13 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl, SpoolFailed
 from searchcrawl.kinds.file import names
 from searchcrawl.kinds.file.config import FileTable
-from searchcrawl.kinds.file.dates import format_date
+from searchcrawl.kinds.file.dates import list_dates
 from searchcrawl.kinds.file.local import file_systems
 from searchcrawl.kinds.file.local.folders import is_there, read_ignored
 from searchcrawl.kinds.file.local.jail import Barred, Jail, OpenFile, RootLost, is_absent
-from searchcrawl.kinds.file.local.permissions import Levels, find_user, list_levels_above, read_permissions
+from searchcrawl.kinds.file.local.permissions import Levels, list_levels_above, read_permissions
 from searchcrawl.kinds.file.local.versions import Tokens, is_same
+from searchcrawl.kinds.file.posix import find_user
 from searchcrawl.kinds.file.remote.reading import RemoteReader
 from searchcrawl.kinds.file.roots import (
     UNMOUNTED,
@@ -35,7 +37,7 @@ from searchcrawl.kinds.file.roots import (
     open_root,
     require_marker,
 )
-from searchcrawl.kinds.file.selection import Ignoring, Selection
+from searchcrawl.kinds.file.selection import IsThere, find_refusal_on
 from searchcrawl.listing.model import Marks, Read, ReadRequest, SameBody, Unread, to_version
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
@@ -100,7 +102,7 @@ class FileReader:
             return _lose_root(root, error)
         try:
             if not request.is_listed:
-                refusal = self._find_refusal(jail, way)
+                refusal = find_refusal_on(way, self._table, jail.path.rstrip(b"/"), partial(_look_at, jail))
                 if refusal is not None:
                     return self._say_gone(jail, way, refusal)
             return self._read_file(jail, path, way, find_above, known=request.version)
@@ -155,20 +157,6 @@ class FileReader:
                 raise RootLost(f"{names.show(names.to_path(url))} {UNMOUNTED}")
             above = facts
 
-    def _find_refusal(self, jail: Jail, way: Sequence[bytes]) -> str | None:
-        """The rule about names that leaves out what is at the end of a way; raises OSError and Barred as the jail does."""
-        selection, ignoring = Selection.of(self._table), Ignoring()
-        for number, name in enumerate(way):
-            is_folder = number < len(way) - 1
-            with jail.open_folder(way[:number]) as (folder, _):
-                path = b"/".join([jail.path.rstrip(b"/"), *way[:number]])
-                ignoring = ignoring.enter(read_ignored(folder), path, way[number - 1] if number else None)
-                refusal = selection.find_refusal(name, partial(is_there, folder), is_folder=is_folder)
-            refusal = refusal or ignoring.find_refusal(name, is_folder=is_folder)
-            if refusal is not None:
-                return refusal
-        return None
-
     def _read_file(
         self, jail: Jail, path: bytes, way: Sequence[bytes], find_above: FindLevels, *, known: int | None
     ) -> Read | SameBody | Unread:
@@ -202,13 +190,17 @@ class FileReader:
         birth_ns = file_systems.find_birth_ns(file.descriptor)
         if birth_ns is not None and birth_ns > 0:
             headers.append(encode_value("file", "created", str(clock.iso(birth_ns // 1_000_000))))
-        modified = format_date(file.facts.st_mtime)
-        if modified is not None:
-            headers.append((b"Last-Modified", modified))
+        headers += list_dates(file.facts.st_mtime)
         if levels is not None:
             own = read_permissions(file.descriptor, file.facts)
             headers += encode_permissions(Permissions(own.allow, own.deny, levels.found))
         return tuple(headers)
+
+
+@contextmanager
+def _look_at(jail: Jail, way: Sequence[bytes]) -> Iterator[tuple[bytes | None, IsThere]]:
+    with jail.open_folder(way) as (folder, _):
+        yield read_ignored(folder), partial(is_there, folder)
 
 
 def _list_levels(path: bytes) -> Sequence[Level]:

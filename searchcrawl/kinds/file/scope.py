@@ -49,16 +49,30 @@ def _list_rules(written: Sequence[str], roots: Sequence[Root]) -> Iterator[PathR
             yield url, text
 
 
+#: Each folder is opened, or named, by all those above it, so that a deeper one would cost more than its path is long.
+_DEEPEST: Final = 1000
+
+
 class FolderScope:
     """Which folders need not be read: those that no file in them can be inside, whatever its name."""
 
     def __init__(self, source: Source) -> None:
+        self._depth = source.scope.depth
         self._rules = build_rules(source)
         includes = _list_rules(source.scope.include_paths, list_roots(source))
         self._includes = tuple(unescape_unreserved(url) for url, _ in includes)
 
-    def find_refusal(self, url: str) -> str | None:
-        """The rule, as ``KEY: RULE``, that leaves out all of a folder, by its identity; None where files may be inside."""
+    def find_refusal(self, url: str, depth: int) -> str | None:
+        """The rule, as ``KEY: RULE``, that leaves out all of a folder, by its identity; None where files may be inside.
+
+        It is so deep below its root: 1 for a folder in it.
+        """
+        if 0 < self._depth <= depth:
+            return f"scope.depth: depth = {self._depth}"
+        if depth > _DEEPEST:
+            return f"file.roots: is deeper than {_DEEPEST} folders"
+        if len(url) > MOST_CHARACTERS:
+            return TOO_LONG
         seen = unescape_unreserved(url)
         for decision in self._rules.find(seen):
             is_above = any(include.startswith(seen) for include in self._includes)

@@ -6,7 +6,8 @@ A refusal is ``KEY: RULE``, as rows keep it. What ``[scope]`` says of names and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from errno import EFBIG
 from typing import Final, NamedTuple
 
@@ -61,6 +62,10 @@ def _is_version(name: bytes, is_there: IsThere) -> bool:
     return name.startswith(b"#") and name.endswith(b"#") and len(name) > 2 and is_there(name[1:-1])
 
 
+#: Opens the folder at the end of a way: what its ``.searchignore`` holds, and what is beside a name in it.
+LookAt = Callable[[Sequence[bytes]], AbstractContextManager[tuple[bytes | None, IsThere]]]
+
+
 class Ignoring(NamedTuple):
     """The ``.searchignore`` of a folder and of those above it, the nearest first; each with the names from it down to here."""
 
@@ -86,3 +91,17 @@ class Ignoring(NamedTuple):
             if decision is not None:
                 return None if decision.allowed else f"{decision.file} {decision.key}: {decision.rule}"
         return None
+
+
+def find_refusal_on(way: Sequence[bytes], table: FileTable, root: bytes, look_at: LookAt) -> str | None:
+    """The rule about names that leaves out what is at the end of a way from a root; raises what ``look_at`` does, and OSError."""
+    selection, ignoring = Selection.of(table), Ignoring()
+    for number, name in enumerate(way):
+        above, is_folder = way[:number], number < len(way) - 1
+        with look_at(above) as (content, is_there):
+            ignoring = ignoring.enter(content, b"/".join([root, *above]), above[-1] if above else None)
+            refusal = selection.find_refusal(name, is_there, is_folder=is_folder)
+        refusal = refusal or ignoring.find_refusal(name, is_folder=is_folder)
+        if refusal is not None:
+            return refusal
+    return None

@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-import xxhash
-
 from searchcrawl.answer_headers import Level
 from searchcrawl.kinds.file.local import file_systems
+from searchcrawl.kinds.file.posix import digest_levels
 
 #: A file that was changed less than this ago may change once more within the same moment.
 _RACY_NS = 2_000_000_000
@@ -26,7 +25,7 @@ class Tokens:
     def __init__(self, file_system: int, levels: Sequence[Level] | None) -> None:
         self._has_times = file_systems.has_change_times(file_system)
         self._has_inodes = file_systems.has_inodes(file_system)
-        self._levels = None if levels is None else xxhash.xxh3_64_hexdigest(repr(levels).encode("utf-8", "replace"))
+        self._levels = None if levels is None else digest_levels(levels)
 
     def build(self, facts: os.stat_result, now_ns: int) -> bytes:
         """The token of what a file holds at a moment that is not after its stat(2); empty for one that is too young."""

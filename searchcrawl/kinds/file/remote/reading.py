@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from threading import Lock
 from typing import Final
 
@@ -17,7 +18,7 @@ from searchcrawl.kinds.file.remote.connecting import connect, require_root
 from searchcrawl.kinds.file.remote.model import Connection, Describing, RemoteFailure, TooLarge, Way
 from searchcrawl.kinds.file.remote.walking import look_for, read_ignored
 from searchcrawl.kinds.file.roots import Root
-from searchcrawl.kinds.file.selection import Ignoring, Selection
+from searchcrawl.kinds.file.selection import IsThere, find_refusal_on
 from searchcrawl.listing.model import Read, ReadRequest, SameBody, Unread, to_version
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
@@ -92,7 +93,9 @@ class RemoteReader:
                 if thing is None:
                     return _say_gone("no such file")
                 reason = thing.barred or (
-                    "is a folder" if thing.is_folder else self._find_refusal(connection, root, way)
+                    "is a folder"
+                    if thing.is_folder
+                    else find_refusal_on(way, self._table, root.shown_path, partial(_look_at, connection))
                 )
                 if reason:
                     return _say_gone(reason)
@@ -131,23 +134,10 @@ class RemoteReader:
         is_said = failure.code >= _BROKEN or failure.code in _PASSING
         return Unread(code=failure.code if is_said else Code.READ_ERROR, error=reason, transient=failure.transient)
 
-    def _find_refusal(self, connection: Connection, root: Root, way: Way) -> str | None:
-        """The rule about names that leaves out what is at the end of a way; raises RemoteFailure and OSError."""
-        selection, ignoring = Selection.of(self._table), Ignoring()
-        for number, name in enumerate(way):
-            above = way[:number]
-            path = b"/".join([root.shown_path, *above])
-            ignoring = ignoring.enter(read_ignored(connection, above), path, way[number - 1] if number else None)
-            is_folder = number < len(way) - 1
 
-            def is_there(beside: bytes, above: Way = above) -> bool:
-                return look_for(connection, (*above, beside)) is not None
-
-            refusal = selection.find_refusal(name, is_there, is_folder=is_folder)
-            refusal = refusal or ignoring.find_refusal(name, is_folder=is_folder)
-            if refusal is not None:
-                return refusal
-        return None
+@contextmanager
+def _look_at(connection: Connection, way: Way) -> Iterator[tuple[bytes | None, IsThere]]:
+    yield read_ignored(connection, way), lambda name: look_for(connection, (*way, name)) is not None
 
 
 def _say_gone(reason: str) -> Unread:

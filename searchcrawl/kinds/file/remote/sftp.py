@@ -14,14 +14,14 @@ from typing import Any, Final
 import asyncssh
 
 from searchcrawl import clock
-from searchcrawl.answer_headers import EVERYONE, Level, Permissions, encode_permissions, encode_value
+from searchcrawl.answer_headers import Level, Permissions, encode_permissions, encode_value
 from searchcrawl.bodies import Body, Spool, hold
 from searchcrawl.codes import Code
 from searchcrawl.kinds.file.config import FileTable
-from searchcrawl.kinds.file.dates import format_date
+from searchcrawl.kinds.file.dates import list_dates
 from searchcrawl.kinds.file.names import split_remote
+from searchcrawl.kinds.file.posix import CLOSED, MAY_PASS, MAY_READ, digest_levels, evaluate, read_mode
 from searchcrawl.kinds.file.remote.model import RemoteFailure, RemoteFile, Thing, TooLarge, Way
-from searchcrawl.kinds.file.remote.modes import CLOSED, MAY_PASS, MAY_READ, find_level, hash_levels
 from searchcrawl.kinds.file.remote.ssh_session import Sftp, SshSession
 from searchcrawl.kinds.file.remote.tokens import build_token
 from searchcrawl.listing.model import MOST_ENTRIES
@@ -171,8 +171,8 @@ class SftpConnection:
             facts = await self._session.within(sftp.stat(path))
         except asyncssh.SFTPPermissionDenied:
             return CLOSED
-        level = find_level(facts.permissions, facts.uid, facts.gid, MAY_PASS)
-        return None if EVERYONE in level.allow and not level.deny else level
+        level = _find_level(facts, MAY_PASS)
+        return None if level.is_open else level
 
 
 class _Scan:
@@ -231,7 +231,7 @@ def _describe(name: bytes, facts: Attributes, now_ms: int, levels: Sequence[Leve
     modified_ms = _find_modified_ms(facts)
     if facts.type != _REGULAR:
         return Thing(name, False, facts.size or 0, modified_ms, b"barred", barred=_TYPES.get(facts.type, "is no file"))
-    more = () if levels is None else (facts.permissions, facts.uid, facts.gid, hash_levels(levels))
+    more = () if levels is None else (facts.permissions, facts.uid, facts.gid, digest_levels(levels))
     return Thing(name, False, facts.size or 0, modified_ms, build_token(now_ms, facts.size, modified_ms, *more))
 
 
@@ -243,13 +243,18 @@ def _version(facts: Attributes) -> tuple[object, ...]:
     return facts.size, facts.mtime, facts.mtime_ns, facts.permissions, facts.uid, facts.gid
 
 
+def _find_level(facts: Attributes, wanted: int) -> Level:
+    """Who has a permission, by number; nobody where the server does not say. An ACL does not show."""
+    if facts.permissions is None or facts.uid is None or facts.gid is None:
+        return CLOSED
+    return evaluate(read_mode(facts.permissions, facts.uid, facts.gid), wanted, is_here=False)
+
+
 def _build_headers(facts: Attributes, levels: Sequence[Level] | None) -> Iterator[tuple[bytes, bytes]]:
     owner = facts.owner or facts.uid
     if owner is not None:
         yield encode_value("file", "owner", str(owner))
-    modified = None if facts.mtime is None else format_date(facts.mtime)
-    if modified is not None:
-        yield b"Last-Modified", modified
+    yield from list_dates(facts.mtime)
     if levels is not None:
-        own = find_level(facts.permissions, facts.uid, facts.gid, MAY_READ)
+        own = _find_level(facts, MAY_READ)
         yield from encode_permissions(Permissions(own.allow, own.deny, tuple(levels)))

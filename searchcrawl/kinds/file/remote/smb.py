@@ -21,7 +21,8 @@ from searchcrawl.bodies import Body, Spool, hold
 from searchcrawl.codes import Code
 from searchcrawl.kind import FILE
 from searchcrawl.kinds.file.config import FileTable
-from searchcrawl.kinds.file.dates import format_date
+from searchcrawl.kinds.file.dates import list_dates
+from searchcrawl.kinds.file.posix import digest_levels
 from searchcrawl.kinds.file.remote import smb_descriptors as descriptors
 from searchcrawl.kinds.file.remote import smb_requests as requests
 from searchcrawl.kinds.file.remote import smb_statuses as statuses
@@ -180,9 +181,7 @@ class SmbConnection:
         created, modified = structures.to_ms(found.facts.created), structures.to_ms(found.facts.written)
         if created is not None and 0 < created < _LATEST_MS:
             headers.append(encode_value("file", "created", str(clock.iso(created))))
-        date = None if modified is None else format_date(modified / 1000)
-        if date is not None:
-            headers.append((b"Last-Modified", date))
+        headers += list_dates(None if modified is None else modified / 1000)
         if self._levels is None:
             return tuple(headers)
         own = descriptors.CLOSED
@@ -234,14 +233,13 @@ class _Levels:
         """Tells apart who may pass a folder that is listed, and those above, which were listed before it."""
         with self._lock:
             self._found.pop(names, None)
-        found = repr(self.find(names, None)).encode("utf-8", "surrogatepass")
-        return xxhash.xxh3_64_hexdigest(found).encode("ascii")
+        return digest_levels(self.find(names, None)).encode("ascii")
 
     def find(self, names: tuple[str, ...], seconds: float | None) -> tuple[Level, ...]:
         """Who may pass the share and the folders on a way, as far as not all may; what is older than so many seconds is read anew."""
         ways = [None, *(names[:number] for number in range(len(names) + 1))]
         levels = [self._find(way, seconds) for way in ways]
-        return tuple(dict.fromkeys(level for level in levels if level.deny or EVERYONE not in level.allow))
+        return tuple(dict.fromkeys(level for level in levels if not level.is_open))
 
     def _find(self, names: tuple[str, ...] | None, seconds: float | None) -> Level:
         now = clock.monotonic()

@@ -33,8 +33,6 @@ _READ: Final = 200
 _NO_CREDENTIALS: Final = 401
 _NO_NAME: Final = "file.roots: its name is none of a file"
 _CIRCLE: Final = "file.roots: leads to a folder that it is in"
-#: Each folder is named by all those above it, so that a deeper one would cost more than its path is long.
-_DEEPEST: Final = 1000
 #: So often one after the other the same things may be in a folder and in one above it, where folders have no other mark.
 _MOST_ALIKE: Final = 2
 #: How often it is looked whether the run is to stop, while nothing is asked for.
@@ -106,7 +104,6 @@ class RemoteWalk:
         self._marker = table.marker
         self._marks = marks
         self._is_stopping = is_stopping
-        self._depth: int = source.scope.depth
         self._scope = FolderScope(source)
         self._selection = Selection.of(table)
         self._limits = Limits(source)
@@ -142,13 +139,9 @@ class RemoteWalk:
                 yield from self._read(connection, (*branch.way, child.name), url, branch, child, branches)
 
     def _refuse(self, branch: _Branch, child: _Child, url: str) -> str | None:
-        if 0 < self._depth <= len(branch.way) + 1:
-            return f"scope.depth: depth = {self._depth}"
-        if len(branch.way) >= _DEEPEST:
-            return f"file.roots: is deeper than {_DEEPEST} folders"
         if child.node in branch.nodes or (branch.seen and branch.seen.count(branch.seen[-1]) > _MOST_ALIKE):
             return _CIRCLE
-        return self._scope.find_refusal(url) if len(url) <= MOST_CHARACTERS else TOO_LONG
+        return self._scope.find_refusal(url, len(branch.way) + 1)
 
     def _read(
         self, connection: Connection, way: Way, url: str, above: _Branch | None, child: _Child, branches: list[_Branch]

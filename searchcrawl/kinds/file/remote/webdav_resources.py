@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 from searchcrawl.bodies import Body
 from searchcrawl.codes import Code
-from searchcrawl.kinds.file.dates import format_date
+from searchcrawl.kinds.file.dates import list_dates
 from searchcrawl.kinds.file.remote.model import RemoteFailure, Thing
 from searchcrawl.kinds.file.remote.multistatus import Resource
 from searchcrawl.kinds.file.remote.tokens import is_young
@@ -37,8 +37,7 @@ class Facts(NamedTuple):
     def build_headers(self) -> tuple[tuple[bytes, bytes], ...]:
         """What it says of a document, as headers of its answer."""
         modified_ms = self.thing.modified_ms
-        date = None if modified_ms is None else format_date(modified_ms / 1000)
-        return () if date is None else ((b"Last-Modified", date),)
+        return list_dates(None if modified_ms is None else modified_ms / 1000)
 
     def describes(self, answer: _Answer, body: Body) -> bool:
         """Whether a body that was got with these headers is this version."""
