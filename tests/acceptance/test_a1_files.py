@@ -274,6 +274,8 @@ def test_explain_when_a_file_is_asked_for_then_names_listing_version_and_rule(fi
     assert "in the index" in files.command("explain", str(files.root / "a.txt"))
     for folder in ("c", "c/"):
         assert "it is no document: what is in it is listed" in files.command("explain", str(files.root / folder))
+    tried = files.command("test", str(files.root / "z.bak"), "--source", "files")
+    assert f"left out by {files.root}/.searchignore line 1: *.bak" in tried
     listed = files.command("sources", "check", "--list")
     # Of the root, c and e; hidden and left out are a folder, a version, a copy, a pipe, a link and .searchignore.
     assert "files: 5 documents in 3 folders or tables; 6 left out by rules" in listed

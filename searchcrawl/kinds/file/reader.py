@@ -104,7 +104,7 @@ class FileReader:
             if not request.is_listed:
                 refusal = find_refusal_on(way, self._table, jail.path.rstrip(b"/"), partial(_look_at, jail))
                 if refusal is not None:
-                    return self._say_gone(jail, way, refusal)
+                    return self._say_gone(jail, way, f"left out by {refusal}")
             return self._read_file(jail, path, way, find_above, known=request.version)
         except Barred as barred:
             if barred.hides:

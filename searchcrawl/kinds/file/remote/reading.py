@@ -92,11 +92,10 @@ class RemoteReader:
                 thing = look_for(connection, way)
                 if thing is None:
                     return _say_gone("no such file")
-                reason = thing.barred or (
-                    "is a folder"
-                    if thing.is_folder
-                    else find_refusal_on(way, self._table, root.shown_path, partial(_look_at, connection))
-                )
+                reason = thing.barred or ("is a folder" if thing.is_folder else "")
+                if not reason:
+                    refusal = find_refusal_on(way, self._table, root.shown_path, partial(_look_at, connection))
+                    reason = f"left out by {refusal}" if refusal is not None else ""
                 if reason:
                     return _say_gone(reason)
             path = encode_value("file", "path", show(b"/" + b"/".join(names)))
