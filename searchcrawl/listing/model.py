@@ -12,6 +12,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import xxhash
 
+from searchcrawl.bodies import Body
+
 #: The version of what cannot be told from another one yet.
 UNKNOWN: Final = 0
 
@@ -22,9 +24,6 @@ def to_version(token: bytes) -> int:
         return UNKNOWN
     value = xxhash.xxh3_64_intdigest(token) or 1
     return value - (1 << 64) if value >= (1 << 63) else value
-
-
-from searchcrawl.bodies import Body
 
 
 class Entry(NamedTuple):

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
+from searchcrawl.bodies import Body, Spool, hold
 from searchcrawl.terminal import to_one_line
 
 _MOST_CHARACTERS: Final = 500
-
-from searchcrawl.bodies import Body, Spool, hold
 
 #: The names from the root to something, each as the server has it; nothing in it is normalised.
 Way = tuple[bytes, ...]
