@@ -216,9 +216,9 @@ def _write(transaction: Transaction, *, run: Run, admission: Admission, page: _P
     admission.admit(transaction, page.moved)
     opened = _select_allowed(transaction, admission, page.allowed)
     url_table.reopen(transaction, opened)
-    if run.source.kind.is_listed:
-        # Until a lister names them again, a visit looks closely: another of its rules may leave them out.
-        listing_table.drop_versions(transaction, opened)
+    # Until their lister names them again, a visit looks closely: another of its rules may leave them out.
+    of_lister = {row.id for row in page.allowed if run.source.kind.is_listed and is_of_lister(row.rule)}
+    listing_table.drop_versions(transaction, [row for row in opened if row in of_lister])
     return group.counts
 
 
