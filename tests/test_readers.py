@@ -103,6 +103,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.kinds.file.roots:open_root": "takes what the owner wrote",
     "searchcrawl.kinds.file.names:join": "takes what the owner wrote",
     "searchcrawl.kinds.file.scope:FolderScope.find_refusal": "hands URLs on to the rules",
+    "searchcrawl.kinds.file.selection:find_refusal_on": "hands names on to the rules",
     "searchcrawl.kinds.file.remote.smb_requests:*": "hands handles on to the server, and answers on to readers",
     "searchcrawl.kinds.file.remote.smb_structures:build_*": "takes handles of 16 bytes",
     "searchcrawl.kinds.file.remote.walking:names_it": "compares names",

@@ -54,8 +54,8 @@ def test_file_when_its_listing_does_not_name_it_then_rules_about_names_are_asked
 
     assert codes(found) == [Code.NO_LONGER_LISTED] * 4 + [b"apples"]
     assert [each.error for each in found if isinstance(each, Unread)] == [
-        "sftp://nas/srv/d/.searchignore line 1: old",
-        "file.versions: versions = false",
+        "left out by sftp://nas/srv/d/.searchignore line 1: old",
+        "left out by file.versions: versions = false",
         "is a link",
         "is a folder",
     ]
