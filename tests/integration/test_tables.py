@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tracemalloc
 import uuid
 from pathlib import Path
@@ -400,6 +401,16 @@ def test_database_when_it_is_not_there_then_the_listing_fails_and_shows_no_passw
     assert listed.end.code == 905
     assert secret not in (listed.end.error or "")
     assert not (shop.root / "absent.db").exists()
+
+
+def test_file_when_it_is_a_pipe_then_nobody_waits_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.db")
+    shop = Shop("sqlite", "sqlite:///pipe.db", tmp_path, lambda: None)
+
+    listed = TableRuns(shop, _KEYS).list_rows()
+
+    assert listed.end.code == 500
+    assert listed.end.error == "pipe.db is no regular file"
 
 
 def test_rows_when_they_are_more_then_a_listing_takes_no_more_memory(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ a user is expected who may only read. All are asked to write dates, times, JSON 
 from __future__ import annotations
 
 import contextlib
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -328,6 +329,14 @@ _OF_PATHS: Final = "/ +~!$&'()*,;:=@[]"
 
 def _build_sqlite(url: URL, root: Path, seconds: float) -> tuple[URL, dict[str, Any]]:
     path = root / (url.database or "")
+    try:
+        is_file = stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        # SQLite says why it cannot be opened.
+        is_file = True
+    if not is_file:
+        # Of a pipe it would wait for somebody who writes.
+        raise DatabaseError(SQL_ERROR, f"{url.database} is no regular file")
     uri = URL.create("sqlite", database=f"file:{quote(str(path), safe=_OF_PATHS)}", query={"mode": "ro", "uri": "true"})
     return uri, {"timeout": seconds, "isolation_level": None, "check_same_thread": False}
 
