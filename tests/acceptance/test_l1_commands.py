@@ -95,9 +95,9 @@ def test_explain_when_shown_to_people_then_the_verdict_comes_first_and_the_inclu
         "  decided by  boundary: scope.include_hosts: no include matches (sources/demo.toml)",
         '  to admit it add "offsite.test" to scope.include_hosts in sources/demo.toml',
     ]
-    assert any(line.startswith("  found       unknown ") and "refused_links" in line for line in shown)
+    assert any(line.startswith("  found        unknown ") and "refused_links" in line for line in shown)
     refused = project.command("explain", site.url(HOST, "/x.zip")).stdout.splitlines()
-    assert any(line.startswith("  found       seen ") and f"on {site.url(HOST)}" in line for line in refused)
+    assert any(line.startswith("  found        seen ") and f"on {site.url(HOST)}" in line for line in refused)
 
 
 def test_explain_when_several_sources_know_or_would_take_it_then_the_deciding_one_first(
