@@ -9,13 +9,21 @@ import shutil
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple, NoReturn
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple, NoReturn
 
 import pytest
 
+from searchcrawl.answer_headers import find_permissions
+from searchcrawl.bodies import Spool, hold
+from searchcrawl.kinds.file.config import FileTable
+from searchcrawl.kinds.file.remote.connecting import connect
+from searchcrawl.kinds.file.remote.model import Connection
+from searchcrawl.kinds.file.roots import list_roots
+from searchcrawl.sources.fetch_tables import Fetch
 from tests import smb_server
 from tests.acceptance.support_smb import SmbProject
-from tests.smb_server import OTHERS, Ace, RunningSmb
+from tests.smb_server import OTHERS, PASSWORD, Ace, RunningSmb
 
 EVERYONE, AUTHENTICATED, NETWORK, OWNER_RIGHTS = "S-1-1-0", "S-1-5-11", "S-1-5-2", "S-1-3-4"
 READ, PASS, WRITE, DELETE, ALL = 0x120089, 0x1200A9, 0x120116, 0x10000, 0x1F01FF
@@ -173,3 +181,36 @@ def test_search_when_a_share_is_for_few_then_others_see_nothing_of_it(crawled: C
     assert before
     assert sees(project, "man") == server.list_readable("man", sorted(before)) == set()
     assert "modes/0640.txt" in sees(project, "games")
+
+
+def test_file_when_its_folder_is_closed_as_it_is_read_then_what_was_written_since_is_for_nobody_else(
+    server: RunningSmb,
+) -> None:
+    folder = server.root / "closing"
+    folder.mkdir()
+    folder.chmod(0o755)
+    (folder / "x.txt").write_text("for all")
+    connection = open_share(server)
+
+    def close_folder() -> Spool:
+        """What is done in the moment before the file is opened."""
+        folder.chmod(0o700)
+        (folder / "x.txt").write_text("for root alone")
+        return hold()
+
+    try:
+        found = connection.read((b"closing", b"x.txt"), 1_000, close_folder)
+    finally:
+        connection.close()
+    permissions = find_permissions(found.headers)
+
+    assert found.body == b"for root alone"
+    assert permissions is not None
+    assert "everyone" in permissions.allow
+    assert any("everyone" not in level.allow for level in permissions.levels)
+
+
+def open_share(server: RunningSmb) -> Connection:
+    own = FileTable.model_validate({"roots": [server.url], "username": "root", "password": PASSWORD})
+    source: Any = SimpleNamespace(own=own, folder=Path("/"), fetch=Fetch(timeout_seconds=10.0))
+    return connect(source, list_roots(source)[0], "tests")

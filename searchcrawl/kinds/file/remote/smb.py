@@ -94,9 +94,14 @@ class SmbConnection:
         for _ in range(_TRIES):
             levels = () if self._levels is None else self._levels.find(names[:-1], _LEVEL_SECONDS)
             found = self._share.run(partial(self._read_once, join(names), most_bytes, new_spool))
-            if found is not None:
+            # Who closes a folder may write at once what only those are to see who may still pass it.
+            if found is not None and (not found.is_young or self._are_same(names, levels)):
                 return RemoteFile(body=found.body, headers=self._build_headers(found, levels))
         raise RemoteFailure("changed while it was read", code=Code.READ_ERROR, transient=True)
+
+    def _are_same(self, names: tuple[str, ...], levels: tuple[Level, ...]) -> bool:
+        """Whether the same may pass the folders on a way by now."""
+        return self._levels is None or self._levels.find(names[:-1], 0.0) == levels
 
     def describe(self, way: Way) -> Described:
         """What is known of a file without its body; raises RemoteFailure."""
@@ -166,15 +171,17 @@ class SmbConnection:
 
     def _read_once(self, path: str, most_bytes: int, new_spool: Callable[[], Spool], link: Link) -> _Content | None:
         """What a file holds; None where it changed meanwhile."""
+        now_ms = clock.now_ms() + link.ahead_ms
         if self._levels is None:
             return _read(link, path, most_bytes, new_spool(), describes=False)
         try:
-            return _read(link, path, most_bytes, new_spool(), describes=True)
+            found = _read(link, path, most_bytes, new_spool(), describes=True)
         except SMBResponseException as error:
             if error.status != statuses.ACCESS_DENIED:
                 raise
-        # It may be that only its permissions must not be read.
-        return _read(link, path, most_bytes, new_spool(), describes=False)
+            # It may be that only its permissions must not be read.
+            found = _read(link, path, most_bytes, new_spool(), describes=False)
+        return None if found is None else found._replace(is_young=not _build_token(found.facts, now_ms))
 
     def _build_headers(self, found: _Content, levels: Sequence[Level]) -> tuple[tuple[bytes, bytes], ...]:
         headers = list[tuple[bytes, bytes]]()
@@ -197,6 +204,8 @@ class _Content(NamedTuple):
     facts: Facts
     #: None: it must not be read
     descriptor: bytes | None
+    #: It was changed since who may pass the folders above it was read, or may have been.
+    is_young: bool = False
 
 
 def _read(link: Link, path: str, most_bytes: int, spool: Spool, *, describes: bool) -> _Content | None:
