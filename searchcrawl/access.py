@@ -10,7 +10,7 @@ A document without these fields, which an earlier release sent, is seen by no us
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from searchcrawl.answer_headers import AUTHENTICATED, EVERYONE, NOBODY, AnswerHeaders, Permissions, find_permissions
@@ -68,34 +68,60 @@ def build_access(permissions: Permissions) -> Access | None:
 def list_fields(access: Access | None) -> dict[str, list[str]]:
     """The fields of a document of an index."""
     allow, deny, levels = access or _OPEN
-    of_levels = (f"{number}:{principal}" for number, level in enumerate(levels, 1) for principal in level)
+    of_levels = (build_prefix(number) + principal for number, level in enumerate(levels, 1) for principal in level)
     return {ALLOW_FIELD: [*allow], DENY_FIELD: [*deny], PATH_FIELD: [f"{COUNT_MARK}{len(levels)}", *of_levels]}
 
 
 class AccessTerms(NamedTuple):
-    """What a user may see: one of ``principals`` is in ``acl_allow``, none in ``acl_deny``; ``acl_path`` has one of each of ``paths``."""
+    """What a user may see: one of ``principals`` is in ``acl_allow``, none in ``acl_deny``; ``acl_path`` has one of each of ``paths``.
+
+    That is one of ``numbers``, which say how many levels a document has, and one of each of ``levels`` that it has.
+    """
 
     principals: Sequence[str]
-    paths: Sequence[Sequence[str]]
+    numbers: Sequence[str]
+    levels: Sequence[Sequence[str]]
+
+    @property
+    def paths(self) -> Iterator[Sequence[str]]:
+        """Sets of terms of which each has to be met; who has fewer levels passes as well."""
+        yield self.numbers
+        for number, terms in enumerate(self.levels, 1):
+            yield [*self.numbers[:number], *terms]
 
 
-def build_terms(principals: Collection[str], counts: Iterable[str]) -> AccessTerms:
+def build_terms(
+    principals: Collection[str],
+    counts: Iterable[str],
+    find_few: Callable[[int], Collection[str] | None] = lambda _: None,
+) -> AccessTerms:
     """The terms of a query; ``counts`` are the numbers of levels that documents of the index have, as ``=2``.
 
-    A document with another number of levels than these is not found.
+    A document with another number of levels than these is not found. ``find_few`` gives all terms with principals that an index has of
+    a level, where that is worth asking: the others, which find nothing there, are left out.
     """
     wanted = sorted({*principals} - {NOBODY})
-    most = min(MOST_LEVELS, max(map(_read_count, counts), default=0))
+    most = min(MOST_LEVELS, max(map(read_count, counts), default=0))
     numbers = [f"{COUNT_MARK}{number}" for number in range(most + 1)]
-    of_levels = [
-        # Who has fewer levels passes as well.
-        [*numbers[:number], *(f"{number}:{principal}" for principal in wanted)]
-        for number in range(1, most + 1)
-    ]
-    return AccessTerms(wanted, [numbers, *of_levels])
+
+    def list_terms(number: int) -> list[str]:
+        few = find_few(number)
+        prefix = build_prefix(number)
+        if few is None:
+            return [prefix + principal for principal in wanted]
+        return [term for term in few if term.removeprefix(prefix) in has]
+
+    has = frozenset(wanted)
+    return AccessTerms(wanted, numbers, [list_terms(number) for number in range(1, most + 1)])
 
 
-def _read_count(term: str) -> int:
+def build_prefix(number: int) -> str:
+    """Before each principal of a level in ``acl_path``."""
+    return f"{number}:"
+
+
+def read_count(term: str) -> int:
+    """How many levels a term as ``=2`` says that a document has; 0 for any other."""
     digits = term.removeprefix(COUNT_MARK)
     return int(digits) if digits.isdecimal() and len(digits) <= len(str(MOST_LEVELS)) else 0
 

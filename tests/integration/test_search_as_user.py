@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from searchcrawl.access import Access, build_access, judge
+from searchcrawl.access import MOST_LEVELS, Access, build_access, judge
 from searchcrawl.answer_headers import Level, Permissions
 from searchcrawl.index.receiver import SearchIndex, SearchQuery
 from searchcrawl.items import IndexedDocument
@@ -159,3 +159,40 @@ def test_user_when_he_has_thousands_of_groups_then_he_is_answered(index: SearchI
     user = ALL | {"user:anna", *(f"group:{number}" for number in range(2_000))}
 
     assert [hit["url"][-1] for hit in ask(index, "plain", user)["hits"]] == ["1"]
+
+
+def test_user_when_a_document_has_many_levels_then_he_needs_each_however_many_groups_he_has(index: SearchIndex) -> None:
+    levels = tuple((f"group:{number}",) for number in range(MOST_LEVELS))
+    put(
+        index,
+        made(1, Access(("everyone",), (), levels)),
+        made(2, Access(("everyone",), (), (*levels[1:], ("group:other",)))),
+        made(3, Access(("everyone",), (), (("group:other", "group:7"),))),
+    )
+    user = ALL | {"user:anna", *(f"group:{number}" for number in range(2_000))}
+
+    assert {url[-1] for url in found_urls(index, user)} == {"1", "3"}
+    assert {url[-1] for url in found_urls(index, user - {"group:63"})} == {"3"}
+    assert found_urls(index, ALL | {"group:7"}) == found_urls(index, user - {"group:63"})
+    assert found_urls(index, ALL) == []
+
+
+@pytest.mark.parametrize("sort", ["title", "-title"])
+def test_hits_when_they_are_sorted_then_a_user_has_those_that_he_may_see_in_that_order(
+    index: SearchIndex, sort: str
+) -> None:
+    accesses = (None, Access(("group:a",)), Access(("group:hidden",)))
+    put(index, *(made(number, accesses[number % 3], title=f"title {number // 2:02}") for number in range(60)))
+    user = ALL | {"user:anna", "group:a"}
+
+    def expected() -> list[str]:
+        seen = [hit for hit in ask(index, "plain", None, rows=100)["hits"] if int(hit["url"].rsplit("/")[-1]) % 3 < 2]
+        first = sorted(seen, key=lambda hit: page(int(hit["url"].rsplit("/")[-1])).id)
+        return [hit["url"] for hit in sorted(first, key=lambda hit: str(hit["title"]), reverse=sort[0] == "-")]
+
+    assert [hit["url"] for hit in ask(index, "plain", user, sort=sort, rows=100)["hits"]] == expected()
+    assert [hit["url"] for hit in ask(index, "plain", user, sort=sort, rows=7, start=5)["hits"]] == expected()[5:12]
+
+
+def found_urls(index: SearchIndex, user: frozenset[str]) -> list[str]:
+    return sorted(hit["url"] for hit in ask(index, "plain", user)["hits"])

@@ -14,7 +14,7 @@ reading all of it, with its text, takes ten times as long.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -23,10 +23,17 @@ import orjson
 import tantivy
 from tantivy import Occur
 
-from searchcrawl.access import COUNT_MARK, PATH_FIELD
+from searchcrawl.access import COUNT_MARK, PATH_FIELD, AccessTerms, build_prefix, build_terms, read_count
 from searchcrawl.index.characters import CJK_RUN, POINTED, POINTS, UNACCENTED
 from searchcrawl.index.forms import find_beginnings, fold, most_added
-from searchcrawl.index.local.query import QueryBuilder, find_column, find_sort_field, format_facet_value, has_ties
+from searchcrawl.index.local.query import (
+    MOST_CLAUSES,
+    QueryBuilder,
+    find_column,
+    find_sort_field,
+    format_facet_value,
+    has_ties,
+)
 from searchcrawl.index.query import Term, parse, positive_terms
 from searchcrawl.index.receiver import SearchAnswer, SearchHit, SearchQuery
 from searchcrawl.index.snippets import cut_around, has_mark, leave_out_title
@@ -51,11 +58,25 @@ def search(searcher: tantivy.Searcher | None, queries: QueryBuilder, query: Sear
     if searcher is None:
         return SearchAnswer(total=0, facets={name: {} for name in columns})
     languages = sorted(find_analysed(str(tag) for tag, _ in searcher.terms_with_prefix("languages", "")))
-    counts = [str(term) for term, _ in searcher.terms_with_prefix(PATH_FIELD, COUNT_MARK)]
-    wanted = queries.build(query, languages, counts)
+    access = None if query.principals is None else _find_access(searcher, query.principals)
+    wanted = queries.build(query, languages, access)
     total, found = _find(searcher, queries, wanted, query, order_by)
     facets = {name: _count_values(searcher, wanted, name, path) for name, path in columns.items()}
     return SearchAnswer(total=total, hits=_read_hits(searcher, queries, found, query, languages), facets=facets)
+
+
+def _find_access(searcher: tantivy.Searcher, principals: Collection[str]) -> AccessTerms:
+    """What somebody with these principals may see."""
+    counts = {str(term): documents for term, documents in searcher.terms_with_prefix(PATH_FIELD, COUNT_MARK)}
+
+    def find_few(number: int) -> list[str] | None:
+        # One document with many levels would make each search ask for all principals so often.
+        having = sum(documents for term, documents in counts.items() if read_count(term) >= number)
+        if having >= len(principals):
+            return None
+        return [str(term) for term, _ in searcher.terms_with_prefix(PATH_FIELD, build_prefix(number))]
+
+    return build_terms(principals, counts, find_few)
 
 
 def find_spellings(searcher: tantivy.Searcher, word: str) -> list[str]:
@@ -133,32 +154,54 @@ def _sort_by_values(
     """The first documents that ``wanted`` finds, by the values of ``field``."""
     found: dict[tuple[int, int], tantivy.DocAddress] = {}
 
-    def add(query: tantivy.Query, occur: Occur) -> None:
-        both = tantivy.Query.boolean_query([(Occur.Must, wanted), (occur, query)])
+    def add(within: tantivy.Query, query: tantivy.Query, occur: Occur) -> None:
+        both = tantivy.Query.boolean_query([(Occur.Must, within), (occur, query)])
         for _, address in find_by_id(searcher, both, limit=limit):
             found.setdefault((address.segment_ord, address.doc), address)
 
     path = find_column(field)
-    for value in _read_values(searcher, wanted, path, descending=descending, first=limit):
+    values = _read_values(searcher, wanted, path, descending=descending, first=limit)
+    for group in _group(values, most=min(limit, MOST_CLAUSES)):
         if len(found) >= limit:
             break
-        add(queries.with_value(field, value), Occur.Must)
+        having = [queries.with_value(field, bucket["key"]) for bucket in group]
+        within = wanted
+        if len(having) > 1:
+            # What is wanted may take long to find: it is looked for once, and its values among what was found.
+            any_of_them = tantivy.Query.boolean_query([(Occur.Should, query) for query in having])
+            both = tantivy.Query.boolean_query([(Occur.Must, wanted), (Occur.Must, any_of_them)])
+            within = queries.with_ids([each for each, _ in find_by_id(searcher, both, limit=MOST_CLAUSES)])
+        for query in having:
+            add(within, query, Occur.Must)
     if len(found) < limit:
-        add(tantivy.Query.exists_query(path), Occur.MustNot)
+        add(wanted, tantivy.Query.exists_query(path), Occur.MustNot)
     return list(found.values())[:limit]
+
+
+def _group(buckets: Iterable[dict[str, Any]], *, most: int) -> Iterator[list[dict[str, Any]]]:
+    """Values that follow each other and have ``most`` documents together, or one value alone."""
+    group: list[dict[str, Any]] = []
+    documents = 0
+    for bucket in buckets:
+        documents += int(bucket["doc_count"])
+        if group and documents > most:
+            yield group
+            group, documents = [], int(bucket["doc_count"])
+        group.append(bucket)
+    if group:
+        yield group
 
 
 def _read_values(
     searcher: tantivy.Searcher, wanted: tantivy.Query, path: str, *, descending: bool, first: int
-) -> Iterator[Any]:
+) -> Iterator[dict[str, Any]]:
     """The values of the found documents in order: ``first`` of them at once, then more as they are needed."""
     size = max(first, 1)
     done = 0
     while True:
         size = min(size, _MAX_VALUES)
         buckets = _count_by_value(searcher, wanted, path, size, order={"_key": "desc" if descending else "asc"})
-        for bucket in buckets[done:]:
-            yield bucket["key"]
+        yield from buckets[done:]
         if len(buckets) < size or size == _MAX_VALUES:
             return
         done = len(buckets)

@@ -105,8 +105,9 @@ def build_filters_of_user(principals: Collection[str] | None, counts: Sequence[s
     if principals is None:
         return {}
     wanted = build_terms(principals, counts)
-    terms = {"user_terms": wanted.principals, **{f"path_terms_{n}": each for n, each in enumerate(wanted.paths)}}
-    path = [f"{{!terms f={PATH_FIELD} separator=$between v=$path_terms_{n}}}" for n in range(len(wanted.paths))]
+    paths = [*wanted.paths]
+    terms = {"user_terms": wanted.principals, **{f"path_terms_{n}": each for n, each in enumerate(paths)}}
+    path = [f"{{!terms f={PATH_FIELD} separator=$between v=$path_terms_{n}}}" for n in range(len(paths))]
     return {
         "fq": ["{!bool filter=$user_allowed must_not=$user_denied}", *path],
         "user_allowed": f"{{!terms f={ALLOW_FIELD} separator=$between v=$user_terms}}",
