@@ -65,7 +65,7 @@ def build_rules(source: Source) -> ListedRules:
 
 def build_key(values: Sequence[Any]) -> str:
     """The end of the identity of a row with this key, as the driver has it; raises NoKey."""
-    return "/".join([_write(value) for value in values])
+    return "/".join(map(_write, values))
 
 
 def parse_row(url: str) -> Row:

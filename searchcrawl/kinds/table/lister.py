@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import json
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
-from itertools import islice
+from itertools import compress
 from typing import Any, Final
 
 import xxhash
@@ -38,16 +39,14 @@ from searchcrawl.kinds.table.statements import (
     select_all,
     select_newest,
 )
-from searchcrawl.kinds.table.values import compute_digest, is_too_young, read_moment, to_text
+from searchcrawl.kinds.table.values import compute_digest, list_versions, read_moment, to_text
 from searchcrawl.listing.model import MOST_ENTRIES, Entry, ListedPart, ListingEnd, Marks
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 from searchcrawl.temporary_files import PartFile
 
 _HOUR_MS: Final = 3_600_000
-#: Between the URL of a row, which has none, and its token.
-_BETWEEN: Final = b" "
-#: Into so many parts the keys are divided before each is sorted, so that few are numbers of Python at once.
+#: Into so many parts the keys are divided, so that few are numbers of Python at once.
 _SHARES: Final = 16
 
 
@@ -96,10 +95,10 @@ class TableLister:
         try:
             with closing(PartFile(self._project.cache_dir)) as spool:
                 end = self._read(spool)
-                for part in _take_parts(spool):
+                for urls, tokens in _list_parts(spool):
                     if self._is_stopping():
                         return
-                    yield ListedPart(url=self._url, entries=part)
+                    yield ListedPart(url=self._url, entries=tuple(map(Entry, urls, tokens)))
                 yield ListedPart(url=self._url, end=end)
         except DatabaseError as error:
             yield ListedPart(url=self._url, end=ListingEnd(code=error.code, error=str(error)))
@@ -122,10 +121,11 @@ class TableLister:
             keys = _Keys(self._url)
             with database.connect(snapshot=True) as connection:
                 columns = load_columns(connection, rows)
-                entries = self._read_entries(database, connection, columns, mark, keys)
+                parts = self._read_parts(database, connection, columns, mark, keys)
                 newest = self._find_newest(connection, columns)
                 lag_seconds = max(rows.lag_seconds, open_seconds + clock.monotonic() - began)
-                spool.add(entries)
+                for part in parts:
+                    spool.add([_pack(part)])
         if error := keys.find_error(spool):
             return ListingEnd(code=SQL_ERROR, error=error)
         noted = Mark(of=self._describe(), compared_ms=began_ms if mark is None else mark.compared_ms)
@@ -133,10 +133,10 @@ class TableLister:
             noted = _advance(noted, *newest, lag_seconds=lag_seconds)
         return ListingEnd(code=200, whole=mark is None, mark=json.dumps(asdict(noted)))
 
-    def _read_entries(
+    def _read_parts(
         self, database: TableDatabase, connection: Connection, columns: Columns, mark: Mark | None, keys: _Keys
-    ) -> Iterator[bytes]:
-        """The record of each row that is to be compared, as it comes."""
+    ) -> Iterator[_Part]:
+        """The rows that are to be compared, as they come."""
         modified = self._rows.modified
         now = clock.now() if modified is None else _read_now(connection)
         everything = select_all(self._rows, columns.names)
@@ -146,14 +146,12 @@ class TableLister:
                 is_known(name) if mark is None else is_changed_since(name, mark.value)
             )
             for rows in self._fetch(database, connection, changed):
-                yield from _join(keys, (row[:-1] for row in rows), _list_versions(rows, now))
+                yield _join(keys, (row[:-1] for row in rows), list_versions(rows, now))
             # Of these all is read, as it is of rows without such a column: nothing else tells that they have changed.
             everything = everything.where(is_unknown(name))
         places = [columns.names.index(name) for name in columns.key]
         for rows in self._fetch(database, connection, everything):
-            yield from _join(
-                keys, ([row[place] for place in places] for row in rows), compute_digest(columns.names, rows)
-            )
+            yield _join(keys, ([row[place] for place in places] for row in rows), compute_digest(columns.names, rows))
 
     def _fetch(
         self, database: TableDatabase, connection: Connection, statement: Select[Any]
@@ -162,11 +160,11 @@ class TableLister:
         database.begin_rows(connection)
         database.begin_step(connection)
         with closing(connection.execute(statement)) as found:
-            while part := found.fetchmany(MOST_ENTRIES):
+            while rows := found.fetchmany(MOST_ENTRIES):
                 database.begin_step(connection)
                 if self._is_stopping():
                     raise _Stopped
-                yield part
+                yield rows
 
     def _find_newest(self, connection: Connection, columns: Columns) -> tuple[Any, datetime] | None:
         """The newest change in the state that is read, and what the clock of the database says."""
@@ -193,6 +191,10 @@ class _Stopped(Exception):
     """The run is stopping: what was read so far says nothing."""
 
 
+#: The identities of some rows, in ASCII, and the token of each.
+_Part = tuple[list[str], list[bytes]]
+
+
 class _Keys:
     """Makes identities of keys, and counts what is wrong with them."""
 
@@ -202,17 +204,20 @@ class _Keys:
         self._refused = 0
         self._reason = ""
 
-    def take(self, values: Sequence[Any]) -> bytes:
-        """The identity of a row; empty for a row that can have none."""
+    def take(self, found: Iterable[Sequence[Any]]) -> list[str]:
+        """The identities of rows by their keys; empty for a row that can have none."""
+        urls = list(map(self._identify, found))
+        for number in map(_hash, urls):
+            self._hashes[number % _SHARES].append(number)
+        return urls
+
+    def _identify(self, key: Sequence[Any]) -> str:
         try:
-            url = (self._container + build_key(values)).encode("ascii")
+            return self._container + build_key(key)
         except NoKey as error:
             self._refused += 1
             self._reason = str(error)
-            return b""
-        number = xxhash.xxh3_64_intdigest(url)
-        self._hashes[number % _SHARES].append(number)
-        return url
+            return ""
 
     def find_error(self, spool: PartFile) -> str | None:
         """What is wrong with the keys of all rows: then nothing can be said of those that are not there."""
@@ -221,38 +226,37 @@ class _Keys:
         twice = self._find_twice()
         if twice is None:
             return None
-        found = (record.partition(_BETWEEN)[0] for record in spool)
-        url = next(url for url in found if xxhash.xxh3_64_intdigest(url) == twice)
-        return f"table.key: several rows have the same key: {url.decode('ascii')}"
+        found = (url for urls, _ in _list_parts(spool) for url in urls)
+        url = next(url for url in found if _hash(url) == twice)
+        return f"table.key: several rows have the same key: {url}"
 
     def _find_twice(self) -> int | None:
         for share in self._hashes:
-            last = None
-            for number in sorted(share):
-                if number == last:
-                    return number
-                last = number
+            if len(set(share)) < len(share):
+                return next(number for number, times in Counter(share).items() if times > 1)
         return None
 
 
-def _join(keys: _Keys, found: Iterable[Sequence[Any]], tokens: Iterable[bytes]) -> Iterator[bytes]:
-    """The records of rows by their keys and tokens."""
-    for key, token in zip(found, tokens, strict=True):
-        if url := keys.take(key):
-            yield url + _BETWEEN + token
+def _join(keys: _Keys, found: Iterable[Sequence[Any]], tokens: Iterable[bytes]) -> _Part:
+    """Rows by their keys and tokens, but for those that can have no identity."""
+    urls = keys.take(found)
+    return list(filter(None, urls)), list(compress(tokens, urls))
 
 
-def _list_versions(rows: Sequence[Row[Any]], now: datetime) -> Iterator[bytes]:
-    """What each row, of which the last column is that of its change, is compared by; empty where it is too young to tell."""
-    for row in rows:
-        value = row[-1]
-        yield b"" if is_too_young(value, now) else repr(value).encode("utf-8", "surrogatepass")
+def _hash(url: str) -> int:
+    return xxhash.xxh3_64_intdigest(url.encode("ascii"))
 
 
-def _take_parts(spool: PartFile) -> Iterator[tuple[Entry, ...]]:
-    records: Iterable[bytes] = iter(spool)
-    while part := tuple(islice(records, MOST_ENTRIES)):
-        yield tuple(Entry(url.decode("ascii"), token) for url, _, token in (each.partition(_BETWEEN) for each in part))
+def _pack(part: _Part) -> bytes:
+    urls, tokens = part
+    # Each byte of a token as one character.
+    return json.dumps((urls, [token.decode("latin-1") for token in tokens])).encode()
+
+
+def _list_parts(spool: PartFile) -> Iterator[_Part]:
+    for record in spool:
+        urls, tokens = json.loads(record)
+        yield urls, [token.encode("latin-1") for token in tokens]
 
 
 def _read_now(connection: Connection) -> datetime:

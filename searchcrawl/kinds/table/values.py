@@ -126,19 +126,22 @@ def is_too_young(modified: Any, now: datetime) -> bool:
     """
     if isinstance(modified, int):
         return -_YOUNG_SECONDS <= modified - now.timestamp() <= _DAY_SECONDS
-    text = to_text(modified)
-    if not _may_be_young(text, now):
-        return False
-    found = read_moment(text)
+    found = read_moment(text := to_text(modified))
     if found is None or found.microsecond:
         return False
     granularity = _YOUNG_SECONDS if len(text) > _DAY else _DAY_SECONDS
     return -granularity <= (found - now).total_seconds() <= _DAY_SECONDS
 
 
-def _may_be_young(text: str, now: datetime) -> bool:
-    """Whether a moment is of this year or the next, or of the last: most rows are older, and need not be read for it."""
-    return text[:4].isdigit() and abs(int(text[:4]) - now.year) <= 1
+def list_versions(rows: Iterable[Sequence[Any]], now: datetime) -> Iterator[bytes]:
+    """What each row, of which the last column is that of its change, is compared by; empty where it is too young to tell."""
+    # Most rows are older: their moments need not be read.
+    years = {str(now.year + more) for more in (-1, 0, 1)}
+    for row in rows:
+        value = row[-1]
+        may_be_young = not isinstance(value, str) or value[:4] in years
+        is_young = may_be_young and is_too_young(value, now)
+        yield b"" if is_young else repr(value).encode("utf-8", "surrogatepass")
 
 
 def build_last_modified(value: Any) -> str | None:
