@@ -12,7 +12,7 @@ from searchcrawl.exceptions import CrawlEnds
 P = TypeVar("P")
 
 #: How many entries of all parts together may wait for the writer; that a list was read to its end counts as one.
-ENTRIES_AHEAD: Final = 4000
+ENTRIES_AHEAD: Final = 8000
 
 
 class PartSender(Generic[P]):
