@@ -19,6 +19,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.many_rows import read_parts, select_fields, write_parts, write_rows
 from searchcrawl.store.schema import sitemaps, urls
+from searchcrawl.store.statements import unindexed
 
 #: The container of all that a lister begins with.
 ROOTS: Final = ""
@@ -94,8 +95,7 @@ def find_rows(transaction: Transaction, source_id: int, keys: Sequence[int]) -> 
     first, last = (min(ends.values()).id, max(ends.values()).id) if ends else (0, 0)
     if last - first not in range(1, _SPREAD * len(keys)):
         return _find_by_key(transaction, source_id, keys)
-    # A sum, so that a planner does not take the index of sources: that has all rows of one.
-    found = _read(transaction, urls.c.source_id + 0 == source_id, urls.c.id.between(first, last))
+    found = _read(transaction, unindexed(urls.c.source_id) == source_id, urls.c.id.between(first, last))
     return found | _find_by_key(transaction, source_id, [key for key in keys if key not in found])
 
 

@@ -21,7 +21,7 @@ from searchcrawl.store.documents.presence import is_in
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.many_rows import count_rows, read_page, read_parts, select_fields
 from searchcrawl.store.schema import DOCUMENTS_WITH_URLS, documents, urls
-from searchcrawl.store.statements import split
+from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import AT_HAND, REMOVALS, SHOWN, UNSENT, DocumentState, FetchState
 
 #: Types of documents that have menus.
@@ -66,7 +66,7 @@ def load_sampled(
     transaction: Transaction, source_id: int, url_ids: Sequence[int], types: Collection[str], *, is_sent: bool
 ) -> list[SampledDocument]:
     """Those of some documents that say what documents have in common or, with ``is_sent``, that were sent, by rising id."""
-    here = documents.c.url_id.in_(url_ids), urls.c.source_id == source_id
+    here = documents.c.url_id.in_(url_ids), unindexed(urls.c.source_id) == source_id
     query = _SAMPLED.where(*here, _WAS_SENT if is_sent else _tells(), _is_of(types)).order_by(documents.c.url_id)
     return [SampledDocument._make(row) for row in transaction.execute(query)]
 

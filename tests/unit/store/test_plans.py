@@ -120,6 +120,17 @@ def test_same_bytes_when_sqlite_plans_then_only_documents_that_have_them_are_loo
     ]
 
 
+def test_titles_when_documents_are_sampled_by_id_then_no_others_are_looked_at(sqlite_store: Database) -> None:
+    with plans(sqlite_store) as steps, sqlite_store.read_once() as transaction:
+        for is_sent in (True, False):
+            document_queries.load_sampled(transaction, SOURCE, [1, 2, 3], ("text/html",), is_sent=is_sent)
+
+    assert {step for step in steps if step.startswith(("SEARCH", "SCAN"))} == {
+        "SEARCH documents USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH urls USING INTEGER PRIMARY KEY (rowid=?)",
+    }
+
+
 def test_segment_when_it_is_given_up_then_no_other_documents_are_looked_at(sqlite_store: Database) -> None:
     with plans(sqlite_store) as steps, sqlite_store.write_once() as transaction:
         batch_table.find_segments_in_use(transaction, SOURCE)
