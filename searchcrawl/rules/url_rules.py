@@ -175,7 +175,7 @@ _WILDCARDS: Final = re.compile(r"([*?])")
 _SET_MEMORY_BYTES: Final = 64 << 20
 #: Scheme, host and port of a glob that names all of them.
 _GLOB_ORIGIN: Final = re.compile(r"https?://[^/*?#]+(?=/)", re.IGNORECASE)
-_SCHEMES: Final = ("http://", "https://")
+_SCHEMES: Final = tuple(f"{scheme}://" for scheme in urls.DEFAULT_PORTS)
 _SLASHES_BEFORE_HOST: Final = 2
 _GLOB_HOST: Final = re.compile(r"(https?://)([^/*:?]+)(.*)", re.IGNORECASE | re.DOTALL)
 
@@ -320,7 +320,7 @@ def explain_no_match(rule: str) -> str | None:
     if text.startswith("re:") or not start:
         return None
     if not any(scheme.startswith(start.lower()) or start.lower().startswith(scheme) for scheme in _SCHEMES):
-        return f'is a glob for the whole URL, which begins with http: write "*{text}"'
+        return f'is a glob for the whole URL, with its scheme: write "*{text}"'
     if not star and text.count("/") == _SLASHES_BEFORE_HOST:
         return f'names no path, and each URL has one: write "{text}/*"'
     return None

@@ -50,7 +50,7 @@ def test_action_when_its_rule_names_no_page_then_its_key_is_named(tmp_path: Path
     private_networks = ["127.0.0.1/32"]
     resolve = {"*.a.test" = "127.0.0.1"}
     """
-    message = 'is a glob for the whole URL, which begins with http: write "*/list" (got "/list")'
+    message = 'is a glob for the whole URL, with its scheme: write "*/list" (got "/list")'
 
     assert findings(tmp_path, text) == ([], [f"sources/a.toml: render.actions[1].match: {message}"])
 
@@ -58,9 +58,9 @@ def test_action_when_its_rule_names_no_page_then_its_key_is_named(tmp_path: Path
 @pytest.mark.parametrize(
     ("rule", "reason"),
     [
-        ("/products/*", 'is a glob for the whole URL, which begins with http: write "*/products/*"'),
-        ("calendar", 'is a glob for the whole URL, which begins with http: write "*calendar"'),
-        (" www.a.test/*", 'is a glob for the whole URL, which begins with http: write "*www.a.test/*"'),
+        ("/products/*", 'is a glob for the whole URL, with its scheme: write "*/products/*"'),
+        ("calendar", 'is a glob for the whole URL, with its scheme: write "*calendar"'),
+        (" www.a.test/*", 'is a glob for the whole URL, with its scheme: write "*www.a.test/*"'),
         ("HTTPS://a.test", 'names no path, and each URL has one: write "HTTPS://a.test/*"'),
         ("*/products/*", None),
         ("http*://a.test/x", None),
@@ -68,6 +68,8 @@ def test_action_when_its_rule_names_no_page_then_its_key_is_named(tmp_path: Path
         ("http://*", None),
         ("HTTP://a.test/x", None),
         ("http://a.test*", None),
+        ("file:///srv/old/*", None),
+        ("smb://files/share/*.bak", None),
         ("re:products", None),
     ],
 )
