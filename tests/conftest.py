@@ -264,6 +264,15 @@ def own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "_HIDDEN_VALUES", copy.deepcopy(secrets._HIDDEN_VALUES))
 
 
+@pytest.fixture(autouse=True)
+def own_umask() -> Iterator[None]:
+    """What a command that runs in the process of a test sets for its files holds in that test alone."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
+
+
 @pytest.fixture
 def scripted_solr() -> Iterator[ScriptedSolr]:
     """A server that answers as a test tells it."""
